@@ -1,17 +1,20 @@
-//! A client: tasks that request, wait, check, hold, check again and release, and record it all.
+//! A client: the machine that ships, with tasks that request, wait, check, hold, check again and
+//! release, and record it all.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use navlocks_client::{
+    Addresses, Begin, Command, DialFailure, Event as Effect, LinkState, Machine,
+    Moment as MachineMoment, Outcome, Over, Settings,
+};
 use navlocks_core::{Name, Scope};
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Who};
-use navlocks_wire::{
-    self as wire, Ask, FaultCode, Names, Open, Question, Reply, ToClient, ToService,
-};
+use navlocks_wire::{self as wire, Names, Question, Reply, RequestKey, ToClient, ToService};
 
-use crate::sessions::link::Connection;
-use crate::sessions::service::{ClientNo, LinkNo};
+use crate::sessions::service::{ClientNo, LEASE, LinkNo};
 use crate::sessions::world::Event;
 use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
@@ -26,11 +29,18 @@ pub(super) struct Client {
     pub(super) backlog: VecDeque<Event>,
     /// How often it was stopped.
     pub(super) stops: u32,
-    pub(super) connection: Connection,
+    /// True if the kernel tells its service when it dies.
+    pub(super) local: bool,
+    /// Each request has the number of its task.
+    machine: Machine<usize>,
+    link: Option<LinkNo>,
+    /// The machine waits for a socket.
+    is_dialing: bool,
+    /// How many sessions have begun: a service may reuse their numbers.
+    sessions: u32,
     tasks: Vec<Task>,
     made: RequestNo,
-    questions: HashMap<u64, Asked>,
-    next_question: u64,
+    queries: BTreeMap<u64, Asked>,
     pub(super) lines: Vec<Line>,
 }
 
@@ -44,21 +54,23 @@ struct Task {
 enum State {
     Idle,
     Waiting { asks: Asks, looks: u64, gives_up: bool },
-    Holding { asks: Asks, token: u64, looks: u64, lost: bool },
+    Holding { asks: Asks, looks: u64 },
     Over,
 }
 
 #[derive(Clone)]
 struct Asks {
+    /// Its number in the record.
     number: RequestNo,
-    names: Vec<Arc<str>>,
-    mode: Mode,
+    /// Its number in the session.
+    id: u64,
     wait: Wait,
 }
 
+/// A question, and the task that asks.
 enum Asked {
-    Query { request: RequestNo, since: u64 },
-    Force { request: RequestNo },
+    Query { task: usize, id: u64, since: u64, session: u32 },
+    Force { task: usize },
 }
 
 /// An action of a client.
@@ -67,26 +79,40 @@ pub(super) struct Acts {
     pub(super) send: Vec<(LinkNo, ToService)>,
     /// The tasks to wake: when, which, and its turn.
     pub(super) wake: Vec<(u64, usize, u32)>,
-    pub(super) close: Option<LinkNo>,
+    pub(super) close: Vec<LinkNo>,
     /// The time at which it wants to have connected.
     pub(super) dial: Option<u64>,
 }
 
+/// Returns the time of the world as its machines count it.
+fn at(now: u64) -> MachineMoment {
+    MachineMoment::from_nanoseconds(now * 1_000_000)
+}
+
 impl Client {
-    pub(super) fn new(number: ClientNo, seed: u64, local: bool) -> Self {
+    pub(super) fn new(number: ClientNo, seed: u64, local: bool, now: u64) -> Self {
         let task = || Task { state: State::Idle, rounds: ROUNDS, turn: 0 };
+        let mut dice = Dice::new(seed, 1 + number as u64);
+        let url = if local { "unix:/service" } else { "ws://service" };
+        let addresses = Addresses::parse(url).expect("an address");
+        let lease = Some(Duration::from_millis(LEASE));
+        let settings = Settings { lease, ..Settings::new(addresses, Begin::Persist) };
+        let machine = Machine::new(settings, dice.roll(u64::MAX), at(now));
         Self {
             who: Who::from(&*format!("c{number}")),
-            dice: Dice::new(seed, 1 + number as u64),
+            dice,
             alive: true,
             stopped: false,
             backlog: VecDeque::new(),
             stops: 0,
-            connection: Connection::new(local),
+            local,
+            machine,
+            link: None,
+            is_dialing: false,
+            sessions: 0,
             tasks: (0..TASKS).map(|_| task()).collect(),
             made: 0,
-            questions: HashMap::new(),
-            next_question: 1,
+            queries: BTreeMap::new(),
             lines: Vec::new(),
         }
     }
@@ -94,6 +120,7 @@ impl Client {
     pub(super) fn start(&mut self, now: u64) -> Acts {
         let mut acts = Acts::default();
         (0..TASKS).for_each(|task| self.sleep(task, now, 50, &mut acts));
+        self.drive(now, &mut acts);
         acts
     }
 
@@ -106,7 +133,15 @@ impl Client {
 
     /// Returns true if it holds a lock, as far as it knows.
     pub(super) fn holds(&self) -> bool {
-        self.tasks.iter().any(|task| matches!(task.state, State::Holding { lost: false, .. }))
+        self.tasks.iter().any(|task| match &task.state {
+            State::Holding { asks, .. } => self.machine.loss(asks.id).is_none(),
+            _ => false,
+        })
+    }
+
+    /// Returns the link over which it was welcomed, if it is up.
+    pub(super) fn link(&self) -> Option<LinkNo> {
+        self.link.filter(|_| *self.machine.link() == LinkState::Up)
     }
 
     fn write(&mut self, now: u64, number: RequestNo, step: Step) {
@@ -125,49 +160,98 @@ impl Client {
         self.sleep(task, now, 200, acts);
     }
 
-    /// Sends over the connection, if there is one. Otherwise the next connection begins with the
-    /// whole state.
-    fn say(&self, message: ToService, acts: &mut Acts) {
-        acts.send.extend(self.connection.link.map(|link| (link, message)));
+    /// Ends a wait of a task.
+    fn end_wait(&mut self, task: usize, step: Step, now: u64, acts: &mut Acts) {
+        if let State::Waiting { asks, .. } = &self.tasks[task].state {
+            let number = asks.number;
+            self.write(now, number, step);
+            self.rest(task, now, acts);
+        }
     }
 
-    /// Maintains the connection: from time to time, and before every other step.
-    pub(super) fn beat(&mut self, now: u64) -> Acts {
+    /// Carries out the commands of the machine, and handles its events.
+    fn drive(&mut self, now: u64, acts: &mut Acts) {
+        loop {
+            if let Some(event) = self.machine.poll_event() {
+                self.handle(event, now, acts);
+                continue;
+            }
+            let Some(command) = self.machine.poll_command() else { return };
+            match command {
+                Command::Dial(_) => {
+                    self.is_dialing = true;
+                    acts.dial = Some(now + self.dice.roll(60));
+                }
+                Command::Open => self.machine.opened(at(now)),
+                Command::Send(text) => {
+                    let message = wire::read(&text).expect("a client writes messages");
+                    acts.send.extend(self.link.map(|link| (link, message)));
+                }
+                Command::Present(_) => self.machine.present(),
+                Command::Drop => {
+                    self.is_dialing = false;
+                    acts.close.extend(self.link.take());
+                }
+                Command::Close | Command::Drain => {
+                    acts.close.extend(self.link.take());
+                    self.machine.broken(at(now));
+                }
+                Command::StartService => panic!("clients here start no service"),
+            }
+        }
+    }
+
+    /// Gives the machine an input, and drives it on.
+    fn input(&mut self, now: u64, input: impl FnOnce(&mut Machine<usize>, MachineMoment)) -> Acts {
         let mut acts = Acts::default();
-        if !self.connection.is_believed(now) {
-            self.lapse(now, &mut acts);
-        }
-        if self.connection.is_silent(now) {
-            acts.close = self.connection.drop_link();
-        }
-        if let Some(number) = self.connection.ping(now) {
-            self.say(ToService::Ping(number), &mut acts);
-        }
-        let Connection { link, greeting, dialling, .. } = &mut self.connection;
-        if link.is_none() && greeting.is_none() && !*dialling {
-            *dialling = true;
-            acts.dial = Some(now + self.dice.roll(60));
-        }
+        input(&mut self.machine, at(now));
+        self.drive(now, &mut acts);
         acts
     }
 
-    pub(super) fn greet(&mut self, link: LinkNo, now: u64) -> Acts {
-        let hello = self.connection.hello(link, now);
-        Acts { send: vec![(link, ToService::Hello(hello))], ..Acts::default() }
+    /// Lets the moments come that are over: from time to time, and before a task acts.
+    pub(super) fn beat(&mut self, now: u64) -> Acts {
+        let is_due = at(now) >= self.machine.deadline();
+        self.input(now, |machine, now| {
+            if is_due {
+                machine.elapsed(now)
+            }
+        })
     }
 
-    /// Returns the requests that the service must know, in order.
-    fn alive(&self) -> Vec<u64> {
-        let mut alive: Vec<u64> = self.tasks.iter().filter_map(alive).collect();
-        alive.sort_unstable();
-        alive
+    /// Finds that the lease is over, before anything else happens after a stop.
+    pub(super) fn check_lease(&mut self, now: u64) -> Acts {
+        self.input(now, Machine::check_lease)
     }
 
-    pub(super) fn broken(&mut self, link: LinkNo) {
-        let Connection { link: own, greeting, .. } = &self.connection;
-        if *own == Some(link) || greeting.as_ref().is_some_and(|it| it.link == link) {
-            self.connection.drop_link();
+    /// Connects over this link, or finds that no service listens.
+    pub(super) fn dialed(&mut self, link: Option<LinkNo>, now: u64) -> Acts {
+        if !std::mem::take(&mut self.is_dialing) {
+            return Acts { close: link.into_iter().collect(), ..Acts::default() };
         }
+        self.link = link;
+        match link {
+            Some(_) => self.input(now, |machine, now| machine.dialed(true, None, now)),
+            None => self.input(now, |machine, now| machine.dial_failed(DialFailure::Absent, now)),
+        }
+    }
+
+    pub(super) fn broken(&mut self, link: LinkNo, now: u64) -> Acts {
+        if self.link != Some(link) {
+            return Acts::default();
+        }
+        self.link = None;
+        self.input(now, Machine::broken)
+    }
+
+    pub(super) fn hear(&mut self, link: LinkNo, message: ToClient, now: u64) -> Acts {
+        if self.link != Some(link) {
+            return Acts::default();
+        }
+        if let ToClient::Welcome(welcome) = &message {
+            self.sessions += u32::from(!welcome.resumed);
+        }
+        self.input(now, |machine, now| machine.received(message, now))
     }
 
     pub(super) fn wake(&mut self, task: usize, turn: u32, now: u64) -> Acts {
@@ -182,249 +266,172 @@ impl Client {
             State::Waiting { asks, looks: 0, gives_up: true } => {
                 let timed = matches!(asks.wait, Wait::AtMost(_));
                 self.write(now, asks.number, if timed { Step::TimedOut } else { Step::Withdrawn });
-                self.say(ToService::Abort(u64::from(asks.number)), &mut acts);
+                self.machine.abort(asks.id);
                 self.rest(task, now, &mut acts);
             }
             State::Waiting { asks, looks, gives_up } => {
                 if looks > 0 {
-                    self.query(asks.number, now, &mut acts);
+                    self.query(task, asks.id, now);
                     self.sleep(task, now, 600, &mut acts);
                 }
                 let looks = looks.saturating_sub(1);
                 self.tasks[task].state = State::Waiting { asks, looks, gives_up };
             }
-            State::Holding { asks, lost: true, .. } => {
-                self.write(now, asks.number, Step::Lost("it found out".into()));
-                self.rest(task, now, &mut acts);
+            State::Holding { asks, .. } if self.machine.loss(asks.id).is_some() => {
+                self.lose(task, &asks, now, &mut acts);
             }
-            State::Holding { asks, looks: 0, .. } => {
+            State::Holding { asks, looks: 0 } => {
                 self.write(now, asks.number, Step::Releasing);
-                self.write(now, asks.number, Step::Released);
-                self.say(ToService::Release(u64::from(asks.number)), &mut acts);
+                let loss = self.machine.release(asks.id).and_then(|(loss, _)| loss);
+                self.write(
+                    now,
+                    asks.number,
+                    match loss {
+                        Some(loss) => Step::Lost(format!("{loss:?}").into()),
+                        None => Step::Released,
+                    },
+                );
                 self.rest(task, now, &mut acts);
             }
-            State::Holding { asks, token, looks, lost } => {
+            State::Holding { asks, looks } => {
                 self.write(now, asks.number, Step::Still);
-                let looks = looks - 1;
-                self.tasks[task].state = State::Holding { asks, token, looks, lost };
+                self.tasks[task].state = State::Holding { asks, looks: looks - 1 };
                 self.sleep(task, now, 400, &mut acts);
             }
         }
+        self.drive(now, &mut acts);
         acts
     }
 
-    fn query(&mut self, request: RequestNo, now: u64, acts: &mut Acts) {
-        let id = self.next_question;
-        self.next_question += 1;
-        self.questions.insert(id, Asked::Query { request, since: now });
-        self.say(ToService::Ask(Ask { id, client: 0, question: Question::Query }), acts);
+    fn lose(&mut self, task: usize, asks: &Asks, now: u64, acts: &mut Acts) {
+        let loss = self.machine.release(asks.id).and_then(|(loss, _)| loss);
+        self.write(now, asks.number, Step::Lost(format!("{loss:?}").into()));
+        self.rest(task, now, acts);
     }
 
-    fn force(&mut self, asks: &Asks, acts: &mut Acts) {
-        let id = self.next_question;
-        self.next_question += 1;
-        self.questions.insert(id, Asked::Force { request: asks.number });
-        let question = Question::ForceRelease(Name::from(&*asks.names[0]));
-        self.say(ToService::Ask(Ask { id, client: 0, question }), acts);
+    fn query(&mut self, task: usize, id: u64, now: u64) {
+        if let Ok(query) = self.machine.ask(0, Question::Query, at(now)) {
+            let asked = Asked::Query { task, id, since: now, session: self.sessions };
+            self.queries.insert(query, asked);
+        }
     }
 
     fn ask(&mut self, task: usize, now: u64, acts: &mut Acts) {
         self.tasks[task].rounds -= 1;
         self.made += 1;
         let Wish { names, mode, wait, gives_up, looks } = TASTE.wish(&mut self.dice);
-        let asks = Asks { number: self.made, names, mode, wait };
-        let step = Step::Asked { names: asks.names.clone(), mode, wait };
-        self.write(now, asks.number, step);
-        match wait {
-            Wait::Force => self.force(&asks, acts),
-            _ => self.say(ToService::Request(request(&asks, None)), acts),
-        }
-        self.tasks[task].state = State::Waiting { asks, looks, gives_up };
+        let number = self.made;
+        self.write(now, number, Step::Asked { names: names.clone(), mode, wait });
+        let id = if wait == Wait::Force {
+            let question = Question::ForceRelease(Name::from(&*names[0]));
+            let query = self.machine.ask(0, question, at(now)).expect("the machine lives");
+            self.queries.insert(query, Asked::Force { task });
+            0
+        } else {
+            let request = request(&names, mode, wait);
+            self.machine.request(request, task, at(now)).expect("the machine lives")
+        };
+        self.tasks[task].state =
+            State::Waiting { asks: Asks { number, id, wait }, looks, gives_up };
         if looks > 0 || gives_up {
             self.sleep(task, now, 600, acts);
         }
     }
 
-    pub(super) fn hear(&mut self, link: LinkNo, message: ToClient, now: u64) -> Acts {
-        let mut acts = self.beat(now);
-        let greets = self.connection.greeting.as_ref().is_some_and(|it| it.link == link);
-        if self.connection.link != Some(link) && !greets {
-            return acts;
+    fn handle(&mut self, event: Effect, now: u64, acts: &mut Acts) {
+        match event {
+            Effect::Granted(id) => self.granted(id, now, acts),
+            Effect::Over(id) => self.over(id, now, acts),
+            Effect::Answered(query) => self.answered(query, now, acts),
+            _ => {}
         }
-        match message {
-            ToClient::Welcome(welcome) => {
-                let earlier = self.connection.session.is_some();
-                match self.connection.welcome(&welcome) {
-                    None => acts.close = Some(link),
-                    Some(resumed) => {
-                        if !resumed && earlier {
-                            self.lose_all(now, &mut acts);
-                        }
-                        self.say_all(resumed, &mut acts);
-                    }
-                }
-            }
-            ToClient::Error(fault) => {
-                if fault.code == FaultCode::UnknownSession {
-                    self.lapse(now, &mut acts);
-                }
-                acts.close = self.connection.drop_link().or(acts.close);
-            }
-            ToClient::Granted(wire::Granted { id, token }) => {
-                let held = Step::Held { token, id: self.connection.id(id as u32).into() };
-                if let Some((task, asks)) = self.waiting(id) {
-                    self.write(now, asks.number, held);
-                    let looks = self.dice.roll(8);
-                    self.tasks[task].state = State::Holding { asks, token, looks, lost: false };
-                    self.sleep(task, now, 400, &mut acts);
-                }
-            }
-            ToClient::Unavailable(id) => self.end_wait(id, Step::Unavailable, now, &mut acts),
-            ToClient::Refused(refused) => {
-                let why = Step::Failed(refused.fault.to_string().into());
-                self.end_wait(refused.id, why, now, &mut acts);
-            }
-            ToClient::Lost(wire::Lost { id, cause, .. }) => {
-                self.say(ToService::Release(id), &mut acts);
-                self.end_wait(id, Step::Failed(format!("{cause:?}").into()), now, &mut acts);
-                self.lose(id, &format!("{cause:?}"), now, &mut acts);
-            }
-            ToClient::Pong(number) => self.connection.pong(number),
-            ToClient::Answer(wire::Answer { id, reply }) => {
-                self.answered(id, reply, now, &mut acts)
-            }
-            other => panic!("a client is told {other:?}"),
-        }
-        acts
     }
 
-    fn answered(&mut self, id: u64, reply: Reply, now: u64, acts: &mut Acts) {
-        match (self.questions.remove(&id), reply) {
-            (Some(Asked::Force { request }), Reply::Released(_)) => {
-                self.end_wait(u64::from(request), Step::Forced, now, acts);
+    fn granted(&mut self, id: u64, now: u64, acts: &mut Acts) {
+        let Some(&mut task) = self.machine.data(id) else { return };
+        let Some(Outcome::Granted(token)) = self.machine.outcome(id) else { return };
+        let State::Waiting { asks, .. } = &self.tasks[task].state else { return };
+        let asks = asks.clone();
+        let held = Step::Held { token: token.get(), id: self.id(id) };
+        self.write(now, asks.number, held);
+        let looks = self.dice.roll(8);
+        self.tasks[task].state = State::Holding { asks, looks };
+        self.sleep(task, now, 400, acts);
+    }
+
+    /// Handles the end of a request. Some tasks are told that they lost their lock, others find it
+    /// at their next check.
+    fn over(&mut self, id: u64, now: u64, acts: &mut Acts) {
+        let Some(&mut task) = self.machine.data(id) else { return };
+        match &self.tasks[task].state {
+            State::Holding { asks, .. } if asks.id == id => {
+                let asks = asks.clone();
+                if self.dice.once_in(2) {
+                    self.lose(task, &asks, now, acts);
+                }
             }
-            (Some(Asked::Query { request, since }), Reply::Snapshot { pending, .. }) => {
-                let session = self.connection.session.as_ref().map_or(0, |it| it.number);
-                let key = wire::RequestKey::new(session, u64::from(request));
+            State::Waiting { asks, .. } if asks.id == id => {
+                let step = match self.machine.outcome(id) {
+                    Some(Outcome::Over(Over::Unavailable)) => Step::Unavailable,
+                    Some(Outcome::Over(over)) => Step::Failed(format!("{over:?}").into()),
+                    _ => return,
+                };
+                self.end_wait(task, step, now, acts);
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, query: u64, now: u64, acts: &mut Acts) {
+        let Some(answer) = self.machine.answer(query) else { return };
+        self.machine.forget_query(query);
+        match (self.queries.remove(&query), answer) {
+            (Some(Asked::Force { task }), Ok(Reply::Released(_))) => {
+                self.end_wait(task, Step::Forced, now, acts);
+            }
+            (Some(Asked::Force { task }), Err(failure)) => {
+                self.end_wait(task, Step::Failed(format!("{failure:?}").into()), now, acts);
+            }
+            (
+                Some(Asked::Query { task, id, since, session }),
+                Ok(Reply::Snapshot { pending, .. }),
+            ) => {
+                let key = RequestKey::new(self.machine.session_number(), id);
                 let is_there = pending.iter().any(|info| info.about.request == key);
-                if is_there && self.waiting(u64::from(request)).is_some() {
-                    let id = self.connection.id(request).into();
-                    self.write(now, request, Step::Pending { since: Moment(since), id });
+                if let State::Waiting { asks, .. } = &self.tasks[task].state
+                    && (is_there && session == self.sessions && asks.id == id)
+                {
+                    let number = asks.number;
+                    let id = self.id(id);
+                    self.write(now, number, Step::Pending { since: Moment(since), id });
                 }
             }
-            (None, _) => {}
-            (Some(_), reply) => panic!("a question was answered by {reply:?}"),
+            (Some(Asked::Query { .. }), Err(_)) | (None, _) => {}
+            (Some(_), answer) => panic!("a question was answered by {answer:?}"),
         }
     }
 
-    /// Sends the whole state.
-    fn say_all(&mut self, resumed: bool, acts: &mut Acts) {
-        self.questions.clear();
-        if self.connection.local {
-            self.say(ToService::Present, acts);
-        }
-        if resumed {
-            self.say(ToService::Open(Open { client: 0, partition: String::new() }), acts);
-        }
-        let alive = self.alive();
-        let known = |number: &&Task, wanted: u64| self::alive(number) == Some(wanted);
-        for &number in &alive {
-            let Some(task) = self.tasks.iter().find(|task| known(task, number)) else { continue };
-            match &task.state {
-                State::Holding { asks, token, .. } if resumed => {
-                    self.say(ToService::Request(request(asks, Some(*token))), acts);
-                }
-                State::Waiting { asks, .. } => {
-                    self.say(ToService::Request(request(asks, None)), acts);
-                }
-                _ => {}
-            }
-        }
-        if resumed {
-            self.say(ToService::Claimed, acts);
-        }
-        let forces: Vec<Asks> = self.tasks.iter().filter_map(forces).collect();
-        for asks in forces {
-            self.force(&asks, acts);
-        }
-    }
-
-    fn waiting(&self, number: u64) -> Option<(usize, Asks)> {
-        self.tasks.iter().enumerate().find_map(|(task, it)| match &it.state {
-            State::Waiting { asks, .. } if u64::from(asks.number) == number => {
-                Some((task, asks.clone()))
-            }
-            _ => None,
-        })
-    }
-
-    fn end_wait(&mut self, number: u64, step: Step, now: u64, acts: &mut Acts) {
-        if let Some((task, asks)) = self.waiting(number) {
-            self.write(now, asks.number, step);
-            self.rest(task, now, acts);
-        }
-    }
-
-    /// Reports a loss: some tasks are notified, others find it at their next check.
-    fn lose(&mut self, number: u64, why: &str, now: u64, acts: &mut Acts) {
-        let at_once = self.dice.once_in(2);
-        for task in 0..TASKS {
-            let State::Holding { asks, lost, .. } = &mut self.tasks[task].state else { continue };
-            if u64::from(asks.number) != number || *lost {
-                continue;
-            }
-            *lost = true;
-            let number = asks.number;
-            if at_once {
-                self.write(now, number, Step::Lost(why.into()));
-                self.rest(task, now, acts);
-            }
-        }
-    }
-
-    fn lose_all(&mut self, now: u64, acts: &mut Acts) {
-        for number in self.alive() {
-            self.lose(number, "the session is over", now, acts);
-        }
-    }
-
-    /// Ends the session: its locks are lost, and its waiters wait for the next one.
-    fn lapse(&mut self, now: u64, acts: &mut Acts) {
-        acts.close = self.connection.lapse();
-        self.lose_all(now, acts);
+    /// Returns the id of a request of this session at the service.
+    fn id(&self, id: u64) -> Arc<str> {
+        format!("{}-{}.{id}", self.sessions, self.machine.session_number()).into()
     }
 }
 
-fn alive(task: &Task) -> Option<u64> {
-    match &task.state {
-        State::Waiting { asks, .. } if asks.wait != Wait::Force => Some(u64::from(asks.number)),
-        State::Holding { asks, lost: false, .. } => Some(u64::from(asks.number)),
-        _ => None,
-    }
-}
-
-fn forces(task: &Task) -> Option<Asks> {
-    match &task.state {
-        State::Waiting { asks, .. } if asks.wait == Wait::Force => Some(asks.clone()),
-        _ => None,
-    }
-}
-
-fn request(asks: &Asks, token: Option<u64>) -> wire::Request {
-    let scope = Scope::new(asks.names.iter().map(|name| &**name)).expect("clients ask for a name");
+fn request(names: &[Arc<str>], mode: Mode, wait: Wait) -> wire::Request {
+    let scope = Scope::new(names.iter().map(|name| &**name)).expect("clients ask for a name");
     wire::Request {
-        id: u64::from(asks.number),
+        id: 0,
         client: 0,
         names: Names(scope),
-        mode: asks.mode.into(),
-        wait: match asks.wait {
+        mode: mode.into(),
+        wait: match wait {
             Wait::Queue | Wait::AtMost(_) | Wait::Force => navlocks_core::Wait::Queue,
             Wait::IfAvailable => navlocks_core::Wait::IfAvailable,
             Wait::Overtake => navlocks_core::Wait::Overtake,
             Wait::Steal => navlocks_core::Wait::Steal,
         },
         tag: None,
-        token,
+        token: None,
         max_hold_ms: None,
         place: None,
         ms: None,

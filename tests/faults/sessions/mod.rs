@@ -1,5 +1,5 @@
 //! Sessions that outlive their service, in virtual time: the shipped hub, its tables in a folder,
-//! and clients that follow the protocol. The service is killed at any moment and restarted, also
+//! and the machine of the shipped client. The service is killed at any moment and restarted, also
 //! while it waits for claims; messages are delayed or lost; clients are killed and stopped, steal,
 //! force-release, abort and break off their claims.
 //!
@@ -7,7 +7,6 @@
 
 mod bug;
 mod client;
-mod link;
 mod service;
 mod world;
 

@@ -13,12 +13,14 @@ use navlocks_tests::chaos::Dice;
 use navlocks_wire::{self as wire, ToClient, ToService};
 
 use crate::sessions::bug::Bug;
-use crate::sessions::link::LEASE;
 
 /// A client, by its index in the world.
 pub(super) type ClientNo = usize;
 /// A connection, by its index in the list.
 pub(super) type LinkNo = usize;
+
+/// The lease of a session over a network.
+pub(super) const LEASE: u64 = 4000;
 
 /// A steal is forgotten if the service is killed within this time.
 const SOON: u64 = 60;

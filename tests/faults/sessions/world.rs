@@ -10,8 +10,7 @@ use navlocks_wire::{ToClient, ToService};
 
 use crate::sessions::bug::Bug;
 use crate::sessions::client::{Acts, Client};
-use crate::sessions::link::LEASE;
-use crate::sessions::service::{ClientNo, LinkNo, Service};
+use crate::sessions::service::{ClientNo, LEASE, LinkNo, Service};
 use crate::simulation::Events;
 
 const CLIENTS: u64 = 4;
@@ -22,8 +21,8 @@ const LATENCY: u64 = 120;
 const BEAT: u64 = 50;
 /// Longer than any effect takes.
 const PATIENCE: u64 = 10 * LEASE;
-/// The rest of a lease at the worst moment, less the time to connect and claim.
-const ENDURANCE: u64 = 1500;
+/// The rest of a lease at the worst moment, less the longest pause between two attempts.
+const ENDURANCE: u64 = 1200;
 /// The endurance that a swallowed connection costs: a lock outlasts one of them and little else.
 const HOLE: u64 = ENDURANCE - 100;
 
@@ -169,7 +168,10 @@ impl World {
                 let acts = self.clients[client].hear(link, message, self.now);
                 self.act(client, acts);
             }
-            Event::Broken { client, link } => self.clients[client].broken(link),
+            Event::Broken { client, link } => {
+                let acts = self.clients[client].broken(link, self.now);
+                self.act(client, acts);
+            }
             Event::Detached(link) => {
                 self.service.detach(link, self.now);
                 self.send_down();
@@ -209,14 +211,12 @@ impl World {
     }
 
     fn dialled(&mut self, client: ClientNo) {
-        if !self.service.is_up() {
-            let again = self.now + 1 + self.dice.roll(60);
-            self.events.put(again, Event::Dialled(client));
-            return;
-        }
-        let link = self.service.connect(client, self.clients[client].connection.local);
-        self.links.insert(client, link);
-        let acts = self.clients[client].greet(link, self.now);
+        let link = self.service.is_up().then(|| {
+            let link = self.service.connect(client, self.clients[client].local);
+            self.links.insert(client, link);
+            link
+        });
+        let acts = self.clients[client].dialed(link, self.now);
         self.act(client, acts);
     }
 
@@ -242,7 +242,7 @@ impl World {
         for (at, task, turn) in acts.wake {
             self.events.put(at, Event::Wake { client, task, turn });
         }
-        if let Some(link) = acts.close {
+        for link in acts.close {
             let at = self.arrival(link, true);
             self.events.put(at, Event::Detached(link));
         }
@@ -271,9 +271,8 @@ impl World {
 
     /// Returns the clients that have a lock to claim, which this service has not welcomed yet.
     fn claimants(&self) -> Vec<ClientNo> {
-        let welcomed = |client: &Client| {
-            client.connection.link.is_some_and(|link| self.service.is_served(link))
-        };
+        let welcomed =
+            |client: &Client| client.link().is_some_and(|link| self.service.is_served(link));
         let all = self.clients.iter().enumerate();
         all.filter(|(_, client)| client.holds() && !welcomed(client)).map(|it| it.0).collect()
     }
@@ -309,7 +308,7 @@ impl World {
     fn start_client(&mut self) {
         let local = self.all_local || self.dice.once_in(4);
         let number = self.clients.len();
-        let mut client = Client::new(number, self.seed, local);
+        let mut client = Client::new(number, self.seed, local, self.now);
         let acts = client.start(self.now);
         self.clients.push(client);
         self.act(number, acts);
@@ -353,7 +352,7 @@ impl World {
         self.now += self.dice.roll(5);
         self.deed(&who.0, Deed::Killed);
         if let Some(&link) = self.links.get(&client) {
-            let (at, local) = (self.arrival(link, true), self.clients[client].connection.local);
+            let (at, local) = (self.arrival(link, true), self.clients[client].local);
             if local {
                 self.events.put(at, Event::Buried(client));
             } else if self.dice.once_in(2) {
@@ -382,7 +381,7 @@ impl World {
         whose.stopped = false;
         let backlog = std::mem::take(&mut whose.backlog);
         let who = whose.who.clone();
-        let acts = whose.beat(self.now);
+        let acts = whose.check_lease(self.now);
         self.act(client, acts);
         backlog.into_iter().for_each(|event| self.happen(event));
         self.deed(&who.0, Deed::Continued);
@@ -391,7 +390,7 @@ impl World {
     /// Breaks a connection over the network; both sides notice.
     fn cut(&mut self, client: ClientNo) {
         let Some(&link) = self.links.get(&client) else { return };
-        if !self.clients[client].connection.local && self.swallowed.insert(link) {
+        if !self.clients[client].local && self.swallowed.insert(link) {
             let (up, down) = (self.arrival(link, true), self.arrival(link, false));
             self.events.put(up, Event::Detached(link));
             self.events.put(down, Event::Broken { client, link });
@@ -400,9 +399,9 @@ impl World {
 
     /// Swallows a connection; no side notices. Another connection would be carried.
     fn swallow(&mut self, client: ClientNo) {
-        let Client { connection, who, .. } = &self.clients[client];
-        if let (false, Some(link)) = (connection.local, connection.link) {
-            let who = who.clone();
+        let whose = &self.clients[client];
+        if let (false, Some(link)) = (whose.local, whose.link()) {
+            let who = whose.who.clone();
             self.swallowed.insert(link);
             self.deed(&who.0, Deed::Stopping);
             self.events.put(self.now + HOLE, Event::Around(client));

@@ -45,7 +45,7 @@ pub(crate) struct Dialed {
 impl Dialed {
     /// Returns true if messages can be sent with the handshake. The services of this project accept
     /// that; other servers of WebSocket may not.
-    pub(super) fn takes_early(&self) -> bool {
+    pub(super) fn takes_messages(&self) -> bool {
         self.request.is_none()
     }
 }
@@ -59,12 +59,12 @@ pub(super) async fn dial(options: &Options, url: &Url) -> Result<Dialed, Connect
     Ok(Dialed { request, socket: socket(options, url).await? })
 }
 
-/// Opens a WebSocket. Sends these messages with the handshake, if the socket takes early ones.
-pub(super) async fn open(dialed: Dialed, early: Vec<String>) -> Result<Link, ConnectError> {
+/// Opens a WebSocket. Sends these messages with the handshake, if the socket takes them.
+pub(super) async fn open(dialed: Dialed, first: Vec<String>) -> Result<Link, ConnectError> {
     let Dialed { request, socket } = dialed;
     // Messages are short and every read clears the buffer first, so a small one is faster.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
-    let Some(request) = request else { return zero_rtt::open(socket, early, config).await };
+    let Some(request) = request else { return zero_rtt::open(socket, first, config).await };
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
     let (link, response) = opened.map_err(|error| match error {
         tungstenite::Error::Http(response) => {

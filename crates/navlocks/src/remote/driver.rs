@@ -200,7 +200,7 @@ impl Driver {
             Io::Nothing | Io::Dialed(_) => return Poll::Pending,
             Io::Dialing(work) => match std::task::ready!(work.as_mut().poll(cx)) {
                 Ok(socket) => {
-                    let takes_messages = socket.takes_early();
+                    let takes_messages = socket.takes_messages();
                     self.io = Io::Dialed(socket);
                     let is_far = self.session.options.addresses.socket().is_none();
                     let secret = is_far.then(secret::draw).flatten();

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn early_frames_follow_the_handshake_however_little_a_socket_takes() {
+    async fn messages_follow_the_handshake_however_little_a_socket_takes() {
         for width in [1, 3, 100, 1000] {
             let (near, mut far) = pair(width);
             let opened = tokio::spawn(open(near, vec!["hi".into()], WebSocketConfig::default()));

@@ -7,7 +7,7 @@ mod peer;
 mod client;
 
 mod handshake;
-mod early;
+mod zero_rtt;
 mod talking;
 mod resuming;
 mod streams;
