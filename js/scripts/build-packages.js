@@ -79,9 +79,9 @@ function buildMain() {
   // The pages are beside the README in a package, and above it in a checkout.
   const readme = readFileSync(join(here, 'README.md'), 'utf8');
   writeFileSync(join(place, 'README.md'), readme.replaceAll('](../docs/', '](docs/'));
-  const { version, private: _, scripts, devDependencies, ...shipped } = manifest;
+  const { version, private: _, scripts, devDependencies, ...published } = manifest;
   const optionalDependencies = Object.fromEntries(PLATFORMS.map((known) => [packageOf(known), version]));
-  write(join(place, 'package.json'), { version, ...shipped, optionalDependencies });
+  write(join(place, 'package.json'), { version, ...published, optionalDependencies });
   return place;
 }
 
