@@ -164,7 +164,7 @@ export interface Leadership {
   readonly value: string;
   /** Whether this client leads. Reads the clock, in case the lease has ended. */
   readonly held: boolean;
-  /** Aborts when the leadership is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
+  /** Aborts when it is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
   readonly signal: AbortSignal;
   /** Resolves with the cause when the leadership is lost, and never after a resignation. */
   lost(): Promise<Loss>;

@@ -147,7 +147,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       }
     }
 
-    /** Campaigns for the leadership of a name, and resolves with it when this candidate is elected. */
+    /** Campaigns for the leadership of a name. Resolves with it when this candidate is elected. */
     async elect(name, value, options = undefined) {
       const scope = convert.domString(name, 'the name');
       const tag = convert.domString(value, 'the value');

@@ -141,7 +141,7 @@ impl Leaders {
             if self.asks {
                 let now = self.locks.query().await?;
                 self.asks = false;
-                let leader = now.held.into_iter().filter_map(|info| self.leader(info)).next();
+                let leader = now.held.into_iter().find_map(|info| self.leader(info));
                 if let Some(change) = self.change(leader) {
                     return Ok(change);
                 }
