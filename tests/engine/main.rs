@@ -1,6 +1,7 @@
 //! The engine, compared with the naive model and with each required behaviour.
 
 mod arbitrary;
+mod capi;
 mod histories;
 mod shards;
 mod replay;

@@ -10,7 +10,7 @@ use crate::source::shipped_code;
 const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 
 /// Each crate with its dependencies in this project, lowest first. All arrows point up this list.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-threads", &["navlocks-core"]),
     ("crates/navlocks-wire", &["navlocks-core"]),
@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-etcd", &["navlocks-server"]),
     ("crates/navlocks-cli", &["navlocks", "navlocks-etcd", "navlocks-server", "navlocks-wire"]),
+    ("crates/navlocks-capi", &["navlocks-core", "navlocks-threads"]),
     ("js/native", &["navlocks-core", "navlocks-threads"]),
 ];
 

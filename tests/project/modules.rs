@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::{self, File};
 use crate::source::shipped_code;
 
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "crates/navlocks-core",
     "crates/navlocks-threads",
+    "crates/navlocks-capi",
     "crates/navlocks-wire",
     "crates/navlocks-client",
     "crates/navlocks",

@@ -5,9 +5,10 @@ use std::process::Command;
 use crate::files;
 
 /// The crates in the order in which they are published.
-pub(crate) const CRATES: [&str; 8] = [
+pub(crate) const CRATES: [&str; 9] = [
     "navlocks-core",
     "navlocks-threads",
+    "navlocks-capi",
     "navlocks-wire",
     "navlocks-client",
     "navlocks",

@@ -219,8 +219,9 @@ impl Scopes {
     fn expire(&mut self, request: RequestNo) -> bool {
         let before = self.held.len();
         self.lose(Cause::HeldTooLong, |lock| lock.request == request);
+        let is_lost = self.held.len() < before;
         self.process_queue();
-        self.held.len() < before
+        is_lost
     }
 
     fn abort(&mut self, request: RequestNo) -> bool {

@@ -1,6 +1,7 @@
 //! A host: partitions, clients and requests under the numbers that their owners gave them.
 
 mod forward;
+mod inputs;
 mod numbers;
 mod table;
 mod types;
@@ -77,8 +78,8 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         }
     }
 
-    /// Makes the tokens of all partitions that are added later at least this, for a host that
-    /// continues where an earlier one ended.
+    /// Makes the tokens of all later grants at least this, for a host that continues where an
+    /// earlier one ended. Never makes them smaller.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
             return Err(TokenTooLarge(at_least));
         }
         self.next_token = self.next_token.max(at_least);
-        Ok(())
+        self.domains.iter_mut().try_for_each(|domain| domain.space.advance_token(at_least))
     }
 
     /// Adds a group without clients.
@@ -121,19 +122,6 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
             members.insert(member);
         }
         Ok(member)
-    }
-
-    fn add_partition(&mut self, partition: Partition) -> Result<u64, HostError> {
-        within("partitions_max", self.partitions.len() + 1, self.limits.partitions_max)?;
-        let mut manager = LockManager::new(self.key);
-        // A host that grants one lock a nanosecond reaches the largest start after 292 years.
-        let _advanced = manager.advance_token(self.next_token);
-        let mut space = Space::new(manager, self.deadlocks);
-        space.bound_deadlock_search(self.limits.deadlock_entries_max);
-        let domain = Domain { partition: partition.clone(), space, members: Vec::new() };
-        let key = self.domains.insert(domain);
-        self.partitions.insert(partition, key);
-        Ok(key)
     }
 
     /// Requests a lock under a number of the client's choice. The sink receives the outcome, and
@@ -396,27 +384,6 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         true
     }
 
-    /// Ends clients of one partition, and drops it with the last one.
-    fn end(&mut self, key: u64, ended: &[Member], sink: &mut impl HostSink<Time, Tag>) {
-        let known = ended.iter().filter_map(|member| self.members.get(member.key()));
-        let ids: Vec<ClientId> = known.map(|client| client.id).collect();
-        self.input(key, sink, |space, sink| space.end_clients(&ids, sink));
-        for member in ended {
-            self.members.remove(member.key());
-        }
-        let Some(domain) = self.domains.get_mut(key) else { return };
-        for id in ids {
-            domain.members[id.slot()] = None;
-        }
-        let manager = domain.space.manager();
-        if manager.client_count() == 0 {
-            self.next_token = self.next_token.max(manager.next_token());
-            self.partitions.remove(&domain.partition);
-            self.domains.remove(key);
-            self.unfinished.retain(|&unfinished| unfinished != key);
-        }
-    }
-
     /// Returns true if earlier inputs have effects that their sinks had no room for. Only a sink
     /// that [has enough](HostSink::has_enough) leaves some.
     #[inline]
@@ -442,72 +409,6 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
             requests: self.members.iter().map(|client| client.requests.len()).sum(),
             bytes: spaces + numbers,
         }
-    }
-
-    /// Returns the key of the domain of a client, or one of no domain.
-    fn domain_of(&self, member: Member) -> u64 {
-        self.members.get(member.key()).map_or(0, |client| client.domain)
-    }
-
-    #[inline]
-    fn find(&self, member: Member, number: u64) -> Option<(&Client, RequestId)> {
-        let client = self.members.get(member.key())?;
-        Some((client, client.requests.get(number, self.secret)?))
-    }
-
-    /// Gives the space of a request an input about it.
-    #[inline]
-    fn with<S: HostSink<Time, Tag>, T>(
-        &mut self,
-        member: Member,
-        number: u64,
-        sink: &mut S,
-        verb: impl FnOnce(&mut Space<Hosted<Time, Tag>>, RequestId, &mut Forward<'_, S>) -> T,
-    ) -> Option<T> {
-        let (client, id) = self.find(member, number)?;
-        let domain = client.domain;
-        self.input(domain, sink, |space, sink| verb(space, id, sink))
-    }
-
-    /// Gives a space one input, after the effects that earlier ones left.
-    #[inline]
-    fn input<S: HostSink<Time, Tag>, T>(
-        &mut self,
-        key: u64,
-        sink: &mut S,
-        input: impl FnOnce(&mut Space<Hosted<Time, Tag>>, &mut Forward<'_, S>) -> T,
-    ) -> Option<T> {
-        self.finish(key, sink);
-        self.input_within(key, Bounds::OfSink, sink, input)
-    }
-
-    /// Passes on all effects that earlier inputs to a domain left.
-    #[inline]
-    fn finish<S: HostSink<Time, Tag>>(&mut self, key: u64, sink: &mut S) {
-        if !self.unfinished.is_empty()
-            && let Some(at) = self.unfinished.iter().position(|&unfinished| unfinished == key)
-        {
-            self.unfinished.swap_remove(at);
-            self.input_within(key, Bounds::None, sink, |space, sink| space.go_on(sink));
-        }
-    }
-
-    #[inline]
-    fn input_within<S: HostSink<Time, Tag>, T>(
-        &mut self,
-        key: u64,
-        bounds: Bounds,
-        sink: &mut S,
-        input: impl FnOnce(&mut Space<Hosted<Time, Tag>>, &mut Forward<'_, S>) -> T,
-    ) -> Option<T> {
-        let Self { domains, members, secret, .. } = self;
-        let Domain { space, members: residents, .. } = domains.get_mut(key)?;
-        let mut forward = Forward { members, residents, secret: *secret, bounds, sink };
-        let result = input(space, &mut forward);
-        if space.has_effects() {
-            self.unfinished.push(key);
-        }
-        Some(result)
     }
 }
 
