@@ -8,7 +8,7 @@ use crate::support::{Talk, World, assert_ended, finish, text};
 
 /// Runs `navlocks serve --check` with this file and these variables.
 fn check(world: &World, file: &str, variables: &[(&str, &str)], arguments: &str) -> Output {
-    fs::write(world.file("settings.toml"), file).unwrap();
+    fs::write(world.file("settings.toml"), file).expect("a folder of the test");
     let mut command = world.navlocks(&format!("serve --check {arguments}"));
     command.env("NAVLOCKS_CONFIG", world.file("settings.toml"));
     finish({
