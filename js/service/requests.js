@@ -1,8 +1,9 @@
 // The requests and locks of a session's clients.
 
 import { KeptMap, KeptSet } from '../internal/collections.js';
-import { append, dropFirst, includes, some } from '../internal/lists.js';
+import { append, dropFirst } from '../internal/lists.js';
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
+import { Steals } from './steals.js';
 import { sharingOf, write } from './wire.js';
 
 // The stages of a request.
@@ -27,8 +28,7 @@ export class Requests {
   #known = new KeptMap();
   #next = 1;
   #pending = 0;
-  /** The pending requests that steal. */
-  #steals = new KeptSet();
+  #steals = new Steals();
   /** Granted requests that a pending steal of the same client takes: delivered with its outcome. */
   #crossing = new KeptSet();
   #limits;
@@ -79,7 +79,7 @@ export class Requests {
     this.#known.delete(id);
     endDowngrades(request);
     // The service receives a pending steal of the same client before this release.
-    const isStolen = this.#isStolen(request);
+    const isStolen = this.#steals.take(request);
     if (isStolen) this.#lose(request.entry, 'Stolen');
     return !isStolen;
   }
@@ -138,7 +138,7 @@ export class Requests {
     request.since = now;
     this.#endSteal(request);
     // The service granted this before it received the steal, so the loss may follow.
-    if (this.#isStolen(request)) this.#crossing.add(request);
+    if (this.#steals.take(request)) this.#crossing.add(request);
     else this.#output.deliver(this.#deliverGranted, request, token);
   }
 
@@ -288,18 +288,11 @@ export class Requests {
     request.entry.granted(token);
   };
 
-  /** Whether a pending steal of the same client takes this lock, unless it fails. */
-  #isStolen(request) {
-    let isStolen = false;
-    this.#steals.forEach((steal) => (isStolen ||= steals(steal, request)));
-    return isStolen;
-  }
-
   /** Notes the outcome of a steal: grants that it does not take are delivered. */
   #endSteal(request) {
-    if (!this.#steals.delete(request)) return;
+    if (!request.entry.steal || !this.#steals.delete(request)) return;
     this.#crossing.forEach((granted) => {
-      if (!this.#isStolen(granted)) this.#deliverCrossing(granted);
+      if (!this.#steals.take(granted)) this.#deliverCrossing(granted);
     });
   }
 
@@ -331,11 +324,6 @@ export class Requests {
   }
 }
 
-/** Returns whether a request steals the lock of an earlier request of the same client. */
-function steals(steal, { id, client, entry }) {
-  return steal.id > id && steal.client === client && intersect(steal.entry.scope, entry.scope);
-}
-
 /** Returns how many holders a mode allows; NaN without a mode. */
 function holdersOf({ mode, limit = mode === 'shared' ? Infinity : 1 } = { limit: NaN }) {
   return limit;
@@ -355,9 +343,4 @@ function answerFirst({ downgrades }) {
 /** Ends the downgrades of a lock that is over: each finds out how. */
 function endDowngrades({ downgrades }) {
   while (downgrades.length > 0) answerFirst({ downgrades });
-}
-
-function intersect(one, other) {
-  if (typeof one === 'string') return typeof other === 'string' ? one === other : includes(other, one);
-  return typeof other === 'string' ? includes(one, other) : some(one, (name) => includes(other, name));
 }

@@ -118,16 +118,6 @@ impl<T> KnownRequest<T> {
         }
     }
 
-    /// Returns true if a later request of the same client takes this lock away: it steals, and
-    /// their scopes intersect.
-    pub(crate) fn is_stolen_by(&self, steal: &Request) -> bool {
-        let own = &self.request;
-        steal.id > own.id
-            && steal.client == own.client
-            && is_steal(steal)
-            && steal.names.0.intersects(&own.names.0)
-    }
-
     /// Returns true if the service must keep it.
     pub(crate) fn is_alive(&self) -> bool {
         !matches!(self.stage, Stage::Over(_))
@@ -238,20 +228,5 @@ mod tests {
         let mut unsent = known(steal);
         unsent.sent = false;
         assert_eq!(unsent.lapse(), Lapsed::Unchanged);
-    }
-
-    #[test]
-    fn lock_is_stolen_by_a_later_steal_of_its_client_on_its_names() {
-        let held = known(r#"{"request":{"id":7,"names":["a","b"]}}"#);
-        let cases = [
-            (r#"{"request":{"id":8,"names":["b"],"wait":"steal"}}"#, true),
-            (r#"{"request":{"id":8,"names":["c"],"wait":"steal"}}"#, false),
-            (r#"{"request":{"id":6,"names":["b"],"wait":"steal"}}"#, false),
-            (r#"{"request":{"id":8,"client":1,"names":["b"],"wait":"steal"}}"#, false),
-            (r#"{"request":{"id":8,"names":["b"]}}"#, false),
-        ];
-        for (message, stolen) in cases {
-            assert_eq!(held.is_stolen_by(&known(message).request), stolen, "{message}");
-        }
     }
 }

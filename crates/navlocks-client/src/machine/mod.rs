@@ -15,14 +15,16 @@ mod queries;
 mod receive;
 mod requests;
 mod settings;
+mod steals;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use navlocks_wire::{self as wire, Fault, ToService};
 
 use self::attempt::Attempt;
 use self::clients::Client;
+use self::steals::Steals;
 use crate::backoff::{Backoff, Random, Starts};
 use crate::keepalive::Keepalive;
 use crate::moment::Moment;
@@ -142,7 +144,7 @@ pub struct Machine<T> {
     /// Requests that are not over.
     living: usize,
     /// Requests that steal and have no grant yet.
-    thieves: BTreeSet<u64>,
+    steals: Steals,
     next_request: u64,
     /// Requests that were sent with the hello, until its answer.
     zero_rtt: Vec<u64>,
@@ -181,7 +183,7 @@ impl<T> Machine<T> {
             next_client: 1,
             requests: BTreeMap::new(),
             living: 0,
-            thieves: BTreeSet::new(),
+            steals: Steals::default(),
             next_request: 1,
             zero_rtt: Vec::new(),
             queries: BTreeMap::new(),

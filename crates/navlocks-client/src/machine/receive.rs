@@ -60,7 +60,7 @@ impl<T> Machine<T> {
             && let Stage::Pending = request.stage
         {
             request.grant(FencingToken::new(token), now);
-            self.thieves.remove(&id);
+            self.steals.remove(&request.request);
             self.events.push_back(Event::Granted(id));
         }
     }

@@ -5,7 +5,7 @@ use navlocks_wire::{self as wire, Cause, Request, RequestKey, ToService};
 
 use super::{Event, LinkState, Machine};
 use crate::moment::Moment;
-use crate::requests::{KnownRequest, Lapsed, Loss, Over, Stage, is_steal};
+use crate::requests::{KnownRequest, Lapsed, Loss, Over, Stage};
 
 /// The outcome of a request at one moment.
 #[derive(Debug)]
@@ -45,9 +45,7 @@ impl<T> Machine<T> {
             self.keepalive.begin(now);
         }
         if let ToService::Request(request) = message {
-            if is_steal(&request) {
-                self.thieves.insert(number);
-            }
+            self.steals.add(&request);
             self.requests.insert(number, KnownRequest::new(request, sent, now, data));
             self.living += 1;
         }
@@ -123,16 +121,15 @@ impl<T> Machine<T> {
     fn forget(&mut self, number: u64) -> Option<KnownRequest<T>> {
         let request = self.requests.remove(&number)?;
         self.living -= usize::from(request.is_alive());
-        self.thieves.remove(&number);
+        self.steals.remove(&request.request);
         Some(request)
     }
 
     /// Returns the loss of a lock that its client releases while a steal of the same client is
     /// pending: the service receives the steal before the release.
     fn predicted_loss(&self, released: &KnownRequest<T>) -> Option<Loss> {
-        let mut thieves = self.thieves.iter().filter_map(|thief| self.requests.get(thief));
-        let thief = thieves.find(|thief| released.is_stolen_by(&thief.request))?;
-        let thief = RequestKey::new(self.session.number(), thief.request.id);
+        let thief = self.steals.thief_of(&released.request)?;
+        let thief = RequestKey::new(self.session.number(), thief);
         Some(Loss::Taken { cause: Cause::Stolen(thief), thief: None })
     }
 
@@ -149,7 +146,7 @@ impl<T> Machine<T> {
         {
             self.losses += u64::from(matches!(over, Over::Lost(_)));
             self.living -= 1;
-            self.thieves.remove(&number);
+            self.steals.remove(&request.request);
             request.stage = Stage::Over(over);
             self.events.push_back(Event::Over(number));
         }
