@@ -25,8 +25,8 @@ const LOST = 6;
 const CONTENDED = 8;
 const EVENTS = 9;
 
-// Layout of the array that is shared with the addon: the number of the request that a call is about,
-// then the answer: amount of mail, whether there is more, mail.
+// Layout of the array that is shared with the addon: the number of the request that a call is
+// about, then the answer: amount of mail, whether there is more, mail.
 const NUMBER = 0;
 const COUNT = 1;
 const MORE = 2;

@@ -1,4 +1,4 @@
-// What a client sends over a new connection: its proof of a session, and the whole of its state.
+// The messages of a client over a new connection: its proof of a session, and its whole state.
 
 import { append, each } from '../internal/lists.js';
 import { Lease } from './lease.js';

@@ -64,7 +64,7 @@ fn request(
     request: &Request,
     messages: &mut Messages,
 ) -> Answer {
-    host.request(member, number, request, None, messages).unwrap().1
+    host.request(member, number, request, None, messages).expect("a request").1
 }
 
 #[test]

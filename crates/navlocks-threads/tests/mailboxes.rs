@@ -32,13 +32,13 @@ fn host() -> TestHost {
 fn open(host: &TestHost, partition: &str) -> (Group, Member, Count) {
     let waker = Count::default();
     let mailbox = host.add_mailbox(waker.clone());
-    let member = host.open(mailbox, partition.into(), "client".into()).unwrap();
+    let member = host.open(mailbox, partition.into(), "client".into()).expect("a client");
     (mailbox, member, waker)
 }
 
 fn request(host: &TestHost, member: Member, number: u64, request: &Request) -> Vec<News> {
     let mut mail = Vec::new();
-    host.request(member, number, request, None, &mut mail).unwrap();
+    host.request(member, number, request, None, &mut mail).expect("a request");
     news(mail)
 }
 

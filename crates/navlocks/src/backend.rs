@@ -20,9 +20,9 @@ use navlocks_core::{
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
+use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot};
-use crate::request::Extras;
 
 /// A lock space, as its clients use it. No method blocks; wakers run after unlocking.
 pub(crate) trait Backend: Debug + Send + Sync {

@@ -73,6 +73,7 @@ compile_error!(
 // In reading order: locks, a request, its guard, questions and events, the backends.
 mod locks;
 mod request;
+mod extras;
 mod acquire;
 mod timer;
 mod lock;

@@ -8,10 +8,10 @@ use navlocks_core::{ClientId, Request, RequestId};
 
 use crate::backend::{Answer, Backend, Sender};
 use crate::error::Loss;
+use crate::extras::Extras;
 use crate::local::Space;
 #[cfg(feature = "client")]
 use crate::remote::Handle;
-use crate::request::Extras;
 
 /// A backend. All verbs go through the trait; those of the fast path are also called by type,
 /// because the compiler builds the guard in place only if it sees the callee.

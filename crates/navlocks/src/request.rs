@@ -2,16 +2,16 @@
 
 use std::fmt;
 use std::future::IntoFuture;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use navlocks_core::{BadLimit, Mode, Scope, Wait};
+use navlocks_core::{Mode, Scope, Wait};
 
 use crate::backend::{Answer, Blocking};
 use crate::blocking::block_on;
 use crate::error::{RequestError, RequestErrorKind};
+use crate::extras::Extras;
 use crate::lock::Lock;
 use crate::owner::Owner;
 
@@ -27,28 +27,6 @@ pub struct Request {
     pub(crate) inner: navlocks_core::Request,
     /// Boxed, because few requests have any.
     pub(crate) extras: Option<Box<Extras>>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Extras {
-    timeout: Option<Duration>,
-    pub(crate) tag: Option<Arc<str>>,
-    pub(crate) max_hold: Option<Duration>,
-    /// The number that [`Request::limit`] got, if it is no limit.
-    bad_limit: Option<BadLimit>,
-}
-
-/// The shortest and the longest maximum hold. JavaScript knows the milliseconds of it exactly.
-const MAX_HOLDS: RangeInclusive<Duration> =
-    Duration::from_millis(1)..=Duration::from_millis((1 << 53) - 1);
-
-impl Extras {
-    /// Returns the first wrong argument.
-    fn error(&self) -> Option<RequestErrorKind> {
-        let bad_limit = self.bad_limit.map(RequestErrorKind::BadLimit);
-        let bad_hold = self.max_hold.filter(|time| !MAX_HOLDS.contains(time));
-        bad_limit.or_else(|| bad_hold.map(RequestErrorKind::BadMaxHold))
-    }
 }
 
 /// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when
@@ -144,9 +122,9 @@ impl Request {
     }
 
     /// Limits how long the lock is held: after that it is lost, with the cause
-    /// [`HeldTooLong`](crate::Loss::HeldTooLong), and the next request is granted. The holder may go
-    /// on working for a while, so protect the resource with the
-    /// [fencing token](Lock::fencing_token).
+    /// [`HeldTooLong`](crate::Loss::HeldTooLong), and the next request is granted. The holder may
+    /// go on working for a while, so protect the resource with the [fencing
+    /// token](Lock::fencing_token).
     ///
     /// The time begins with the grant. A service keeps it over restarts and fail-overs, and while
     /// the machine sleeps; in process a timer does, on the thread of the timeouts.

@@ -46,7 +46,7 @@ export class Driver {
 
   /**
    * @param options              those of the machine, and
-   * @param options.dial         makes a WebSocket to an address, or a promise of one that is not open
+   * @param options.dial         makes a WebSocket to an address, or a promise of an unopened one
    * yet; its `failure` is the reason why it closed, if known
    * @param options.showPresence listens at a path, over a Unix socket: { path, isShown, close() }
    * @param platform.deliveries  delivers outcomes to entries, each in a turn of its own

@@ -15,7 +15,7 @@ export class Partitions {
   /**
    * @param exception creates errors
    * @param begin     begins a further session with these settings
-   * @param describe  returns further members of a client's host: its transport, those of the platform
+   * @param describe  returns further members of a client's host: its transport, and the platform's
    */
   constructor(exception, begin, describe) {
     this.#exception = exception;

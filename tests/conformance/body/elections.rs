@@ -2,7 +2,7 @@
 
 use navlocks::{Leader, QueryError};
 
-use super::{Arm, start};
+use super::start;
 use crate::backend::Backend;
 use crate::patience::soon;
 use crate::task::Task;

@@ -10,7 +10,7 @@ use navlocks_core::{ClientId, DeadlockPolicy, HashKey, LockManager, Request, Req
 use crate::harness::{Round, time_per_op};
 use crate::workload::HOT;
 
-/// What an embedder does at least with each notice: it reads the request and the event.
+/// The least work of an embedder with each notice: it reads the request and the event.
 struct Reader;
 
 struct Plain;

@@ -1,4 +1,4 @@
-//! What a service tells its supervisor, and the log for auditors.
+//! The messages of a service to its supervisor, and the log for auditors.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

@@ -71,8 +71,8 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Sends the requests so far behind the hello, as many as fit. Only the first client is known to
-    /// a service before the hello is answered.
+    /// Sends the requests so far behind the hello, as many as fit. Only the first client is known
+    /// to a service before the hello is answered.
     pub(super) fn send_zero_rtt(&mut self) {
         let mut room = ZERO_RTT_BYTES_MAX;
         for (&number, known) in &mut self.requests {

@@ -54,8 +54,8 @@ impl Settings {
 pub enum Begin {
     /// Each address is dialled once.
     Once,
-    /// Each address is dialled once, and the hello waits for [`Machine::greet`](super::Machine::greet). Requests until
-    /// then travel with it.
+    /// Each address is dialled once, and the hello waits for
+    /// [`Machine::greet`](super::Machine::greet). Requests until then travel with it.
     Dial,
     /// It is dialled until it is reached, as after a broken connection.
     Persist,

@@ -51,7 +51,7 @@ impl Player {
             "resumes" => peer.welcome(r#""secret":"s","resumed":true,"#, LIMITS),
             "breaks" | "goes" | "closes" => {
                 peer.listens = line != "goes";
-                // What the service has not read is lost.
+                // Messages that the service has not read are lost.
                 peer.sent.clear();
                 peer.breaks();
             }
@@ -169,10 +169,13 @@ fn name_of_failure(failure: &QueryFailure) -> &'static str {
     }
 }
 
+#[expect(
+    clippy::print_stdout,
+    reason = "the output of a failed test ends with the line that failed"
+)]
 fn play(text: &str, path: &Path) {
     let mut playing = None;
     for (index, line) in text.lines().enumerate() {
-        // The output of a failed test ends with the line that failed.
         println!("{}:{}: {line}", path.display(), index + 1);
         let words: Vec<&str> = line.split_whitespace().collect();
         match (&words[..], &mut playing) {

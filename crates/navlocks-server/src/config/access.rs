@@ -32,12 +32,12 @@ pub struct Access {
     scrapers: Option<Box<Self>>,
 }
 
-/// What a request for metrics may read.
+/// The metrics that a request may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// All metrics of the service.
     Service,
-    /// What one tenant uses.
+    /// The numbers of one tenant.
     Tenant(String),
 }
 
@@ -176,8 +176,8 @@ impl Access {
         self.operators.as_ref()?.find(headers)
     }
 
-    /// Returns what the sender of these headers may read of the metrics, if anything. The token of a
-    /// tenant shows nothing of other tenants.
+    /// Returns what the sender of these headers may read of the metrics, if anything. The token of
+    /// a tenant shows nothing of other tenants.
     pub(crate) fn metrics(&self, headers: &HeaderMap) -> Option<Scope> {
         let is_known = |known: &Option<Box<Self>>| {
             known.as_ref().is_some_and(|known| known.find(headers).is_some())

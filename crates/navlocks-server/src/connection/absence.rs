@@ -1,9 +1,9 @@
 //! Sessions without a connection: each lives on until its lease or its last process ends, or until
 //! its client has another connection. Sessions of an earlier service are such sessions, too.
 //!
-//! A client over a Unix socket shows that it lives by a socket at its path of *presence*. No process
-//! accepts there. The kernel takes connections for as long as a process has that socket open,
-//! whether the process runs or is stopped, and refuses them from then on.
+//! A client over a Unix socket shows that it lives by a socket at its path of *presence*. No
+//! process accepts there. The kernel takes connections for as long as a process has that socket
+//! open, whether the process runs or is stopped, and refuses them from then on.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;

@@ -2,7 +2,8 @@
 //!
 //! The client proves that the session is its own, then names all that it still has, and ends with
 //! `claimed`. A request that this service has is judged at once. Those of a found session are
-//! judged together, because only a whole claim counts. What a claim does not name is released.
+//! judged together, because only a whole claim counts. Requests that a claim does not name are
+//! released.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};

@@ -19,8 +19,8 @@ pub(crate) struct RequestRecord {
     pub(crate) number: u64,
     pub(crate) mode: Mode,
     pub(crate) standing: Standing,
-    /// The milliseconds since the start of the machine at which its time is over, if it holds a lock
-    /// with a maximum hold; otherwise zero.
+    /// The milliseconds since the start of the machine at which its time is over, if it holds a
+    /// lock with a maximum hold; otherwise zero.
     pub(crate) until_ms: u64,
     /// Of its names, in its partition.
     pub(crate) hashes: Vec<u64>,

@@ -82,8 +82,8 @@ impl StateFile {
         }
     }
 
-    /// Checks that no other user can write into the folder, if it exists: a file in it decides which
-    /// locks are granted.
+    /// Checks that no other user can write into the folder, if it exists: a file in it decides
+    /// which locks are granted.
     ///
     /// # Errors
     ///

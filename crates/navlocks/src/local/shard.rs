@@ -18,9 +18,9 @@ use crate::backend::Watched;
 use crate::clock::Moment;
 use crate::error::{DowngradeError, Loss};
 use crate::events::{Event, Kind};
+use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{LockInfo, Place};
-use crate::request::Extras;
 use crate::sync::AtomicU64;
 use crate::wakes::Wakes;
 

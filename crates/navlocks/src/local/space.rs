@@ -31,9 +31,9 @@ use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
 use crate::clock::Moment;
 use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
+use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot};
-use crate::request::Extras;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 
 /// One partition, shared by its clients.

@@ -20,9 +20,9 @@ use crate::blocking::wait_for;
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestErrorKind};
+use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
-use crate::request::Extras;
 
 /// How long the last user of a connection waits until the service knows.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);

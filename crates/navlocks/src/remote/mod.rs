@@ -8,7 +8,8 @@
 //!
 //! The machine of `navlocks-client` has all state of the session. Users and driver share it in a
 //! [`Session`](wakers::Session), with the tasks that wait for its events. The driver is one task
-//! that owns the connection. Users never wait for it: they change the state, wake it, and are woken.
+//! that owns the connection. Users never wait for it: they change the state, wake it, and are
+//! woken.
 
 // In reading order.
 mod connect;

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the process uses.
+/// The resources that the process uses.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) registry: Registry,

@@ -1,4 +1,4 @@
-//! What the tenants use of the service, for operators and for a tenant itself.
+//! The use of the service by tenants, for operators and for a tenant itself.
 
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

@@ -1,4 +1,5 @@
-//! The pending requests of a partition in the order of their arrival, for the age of the oldest one.
+//! The pending requests of a partition in the order of their arrival, for the age of the oldest
+//! one.
 
 use std::collections::VecDeque;
 use std::time::Instant;
