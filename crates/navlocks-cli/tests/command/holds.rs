@@ -17,7 +17,7 @@ fn h05_command_that_holds_too_long_is_ended_by_the_usual_steps() {
     assert_ended(&world.run("run --max-hold 1h x -- true"), 0, "");
     let mut goes_on =
         Talk::start(world.script("run --max-hold 50ms --on-loss continue x", "read line; exit 7"));
-    goes_on.line_after("is lost: the lock was held for as long as");
+    goes_on.line_after("navlocks: 'x' is lost: the lock was held for as long as");
     goes_on.end().assert(7, "");
 }
 
