@@ -94,7 +94,9 @@ fn engine_suite_runs_every_case_against_both_floors() {
     let output = bench(&["engine", "--quick", "--rounds", "1"]);
     assert!(output.status.success(), "{output:?}");
     let text = stdout(&output);
-    let ratios = ratios(&text);
+    let mut ratios = ratios(&text);
+    let host = ("host".to_owned(), "space".to_owned());
+    assert!(ratios.remove(&host).is_some(), "a host is compared with its space");
     let cases = [
         "hot",
         "hot-among-1m",

@@ -1,5 +1,7 @@
 //! Requests that travel with the greeting.
 
+use std::time::Duration;
+
 use navlocks::{Acquire, Connect, ConnectError, Locks};
 use navlocks_wire::{FaultCode, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
@@ -53,6 +55,22 @@ fn early_steal_is_granted() {
         talk.says(ToClient::Welcome(leased(7))).await;
         greeting.await.unwrap().unwrap();
         grants_and_hears_release(&mut talk, request.id, thief).await;
+    });
+}
+
+#[test]
+fn early_request_of_no_time_that_overtakes_gets_a_free_lock() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, greeting) = to(&peer).open().await.expect("a socket");
+        let trying = begun(locks.request("a").shared().overtake().timeout(Duration::ZERO));
+        let greeting = tokio::spawn(greeting);
+        let mut talk = peer.greeted().await.0;
+        let request = talk.hear_request().await;
+        talk.says(ToClient::Welcome(leased(7))).await;
+        greeting.await.unwrap().unwrap();
+        talk.grants(request.id, 1).await;
+        assert!(trying.await.is_ok());
     });
 }
 
