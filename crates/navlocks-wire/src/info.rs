@@ -1,5 +1,7 @@
 //! Descriptions of requests and locks, in answers to questions and in events.
 
+use std::fmt;
+
 use navlocks_core::{Mode, Name};
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +102,20 @@ pub enum Cause {
     ClientEnded,
     /// The service was restarted, and its claim contradicts the registry.
     NotReclaimed,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stolen(by) => write!(f, "stolen by {by}"),
+            Self::ForceReleased => f.write_str("force-released"),
+            Self::HeldTooLong => f.write_str("held-too-long"),
+            Self::Evicted => f.write_str("evicted"),
+            Self::Suspended => f.write_str("suspended"),
+            Self::ClientEnded => f.write_str("client-ended"),
+            Self::NotReclaimed => f.write_str("not-reclaimed"),
+        }
+    }
 }
 
 /// A session of an earlier service whose client has not come back yet. The names of its requests

@@ -167,8 +167,8 @@ impl Outboxes<'_, '_> {
             let peer = sessions.get(session).map(|session| &session.peer);
             let (tenant, from) = (peer.map(|peer| &*peer.tenant), peer.map(|peer| peer.address()));
             let pid = peer.and_then(|peer| peer.pid());
-            let (victim, cause) = (RequestKey::new(session, number), format!("{cause:?}"));
-            tracing::warn!(audit = "loss", %victim, tenant, from, pid, cause, "a lock is lost");
+            let victim = RequestKey::new(session, number);
+            tracing::warn!(audit = "loss", %victim, tenant, from, pid, %cause, "a lock is lost");
         }
         let thief = self.thief.filter(|thief| cause == Cause::Stolen(thief.key));
         let thief = thief.map(|thief| thief.words.clone());
