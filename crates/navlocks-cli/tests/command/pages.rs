@@ -45,8 +45,8 @@ fn marked_blocks_of_pages_run() {
             fs::create_dir_all(world.file(&path)).unwrap();
             let mut shell = Command::new("sh");
             world.settle(&mut shell);
-            let script = format!("PATH={}:$PATH\n{script}", folder.display());
-            shell.args(["-ec", &script]).current_dir(world.file(&path));
+            let script = format!("PATH=$1:$PATH\n{script}");
+            shell.args(["-ec", &script, "sh"]).arg(folder).current_dir(world.file(&path));
             assert_ended(&finish(shell), 0, "");
             count += 1;
         }

@@ -111,14 +111,14 @@ fn acts_against_others_and_refused_accesses_are_in_the_log() {
     assert_eq!((&steal["audit"], &steal["from"]), (&"steal".into(), &"unix".into()), "{steal}");
     assert!(steal["pid"].is_u64() && steal["names"] == "a", "{steal}");
     assert_eq!(loss["audit"], "loss");
-    assert!(loss["cause"].as_str().is_some_and(|cause| cause.starts_with("Stolen")), "{loss}");
+    assert!(loss["cause"].as_str().is_some_and(|cause| cause.starts_with("stolen by ")), "{loss}");
     assert!(loss["victim"].is_string() && loss["pid"].is_u64(), "{loss}");
     drop(victim);
 
     let victim = world.hold("run a");
     assert_ended(&world.run("release a --force"), 0, "");
     let (loss, release) = (audited(&mut service), audited(&mut service));
-    assert_eq!((&loss["audit"], &loss["cause"]), (&"loss".into(), &"ForceReleased".into()));
+    assert_eq!((&loss["audit"], &loss["cause"]), (&"loss".into(), &"force-released".into()));
     assert_eq!((&release["audit"], &release["name"]), (&"force-release".into(), &"a".into()));
     assert_eq!(release["losses"], 1, "{release}");
     drop(victim);
