@@ -29,7 +29,7 @@ pub enum ConnectError {
     BadCertificate(String),
     /// No process answers there.
     Unreachable(io::Error),
-    /// No connection was made within the [timeout](Connect::timeout).
+    /// No connection was made within the [timeout](crate::Connect::timeout).
     TimedOut {
         /// The timeout.
         after: Duration,
