@@ -1,4 +1,4 @@
-//! Compaction: etcd keeps each value that a key ever had until somebody tells it not to.
+//! Compaction: etcd keeps each value that a key ever had until a client tells it not to.
 
 use std::sync::Arc;
 use std::time::Duration;
