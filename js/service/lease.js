@@ -11,9 +11,9 @@ import { append, dropFirst } from '../internal/lists.js';
 export class Lease {
   /** The milliseconds for which the service keeps the locks. */
   length;
-  /** When the next ping is due: several may get lost before the lease ends. */
-  pingAt;
   #sentAt;
+  /** When the last message was sent whose answer extends the lease. */
+  #askedAt;
   /** Pings without an answer, { number, sentAt } in order. */
   #pings = [];
   #next = 1;
@@ -21,8 +21,16 @@ export class Lease {
   /** @param sentAt when the message was sent that the service answered with this lease */
   constructor(length, sentAt) {
     this.length = length;
-    this.pingAt = sentAt + length / 4;
-    this.#sentAt = sentAt;
+    this.#sentAt = this.#askedAt = sentAt;
+  }
+
+  /**
+   * When the next ping is due: when a quarter of the belief is used, counted from the last sent
+   * message. So more than 5/8 of the lease are left when a connection breaks, if a ping is answered
+   * within 1/32 of it.
+   */
+  get pingAt() {
+    return this.#askedAt + (this.length - this.length / 8) / 4;
   }
 
   /** Until when the client may take its locks for held. */
@@ -41,7 +49,7 @@ export class Lease {
 
   /** Returns the number of a ping that is about to be sent. */
   ping(now) {
-    this.pingAt = now + this.length / 4;
+    this.#askedAt = now;
     append(this.#pings, { number: this.#next, sentAt: now });
     return this.#next++;
   }

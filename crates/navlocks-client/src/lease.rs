@@ -14,6 +14,8 @@ use crate::moment::Moment;
 pub(crate) struct Lease {
     length: Duration,
     until: Moment,
+    /// When the last message was sent whose answer renews the lease.
+    asked: Moment,
     /// The unanswered pings.
     pings: VecDeque<(u64, Moment)>,
     next_ping: u64,
@@ -22,7 +24,8 @@ pub(crate) struct Lease {
 impl Lease {
     /// Makes a lease of this length, renewed by an answered message that was sent at `sent`.
     pub(crate) fn new(length: Duration, sent: Moment) -> Self {
-        let mut lease = Self { length, until: sent, pings: VecDeque::new(), next_ping: 1 };
+        let pings = VecDeque::new();
+        let mut lease = Self { length, until: sent, asked: sent, pings, next_ping: 1 };
         lease.renew(sent);
         lease
     }
@@ -51,16 +54,20 @@ impl Lease {
         sent.saturating_add(self.length / 4).max(answered.saturating_add(self.length / 2))
     }
 
-    /// Returns the interval of pings: several may get lost before the lease is in danger.
-    pub(crate) fn ping_interval(&self) -> Duration {
+    /// Returns when the next ping is due: when a quarter of the belief is used, counted from the
+    /// last sent message. So more than 5/8 of the lease are left when a connection breaks, if a
+    /// ping is answered within 1/32 of it.
+    pub(crate) fn ping_at(&self) -> Moment {
         // A timer needs at least a millisecond.
-        (self.length / 4).max(Duration::from_millis(1))
+        let quarter = (self.length - self.length / 8) / 4;
+        self.asked.saturating_add(quarter.max(Duration::from_millis(1)))
     }
 
     /// Returns the number of a ping that is about to be sent.
     pub(crate) fn ping(&mut self, now: Moment) -> u64 {
         let number = self.next_ping;
         self.next_ping += 1;
+        self.asked = now;
         self.pings.push_back((number, now));
         number
     }
@@ -102,6 +109,24 @@ mod tests {
         assert_eq!(lease.until(), at(109));
         lease.pong(second);
         assert_eq!(lease.until(), at(111));
+    }
+
+    #[test]
+    fn ping_is_due_when_a_quarter_of_the_belief_is_used_and_leaves_five_eighths_of_the_lease() {
+        let length = 32 * SECOND;
+        let mut lease = Lease::new(length, at(100));
+        let round_trip = length / 32;
+        for _ in 0..10 {
+            let sent = lease.ping_at();
+            // The connection breaks before the answer comes.
+            let left = lease.until().saturating_since(sent.saturating_add(round_trip));
+            assert_eq!(left, length / 8 * 5);
+            let ping = lease.ping(sent);
+            assert_eq!(lease.ping_at(), sent.saturating_add(7 * SECOND));
+            lease.pong(ping);
+        }
+        // The welcome came late: its hello counts.
+        assert_eq!(Lease::new(length, at(100)).ping_at(), at(107));
     }
 
     #[test]

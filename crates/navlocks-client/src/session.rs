@@ -61,6 +61,11 @@ impl KnownSession {
         self.lease.as_ref().map_or(Moment::NEVER, Lease::silent_from)
     }
 
+    /// Returns when the next ping is due.
+    pub(crate) fn ping_at(&self) -> Moment {
+        self.lease.as_ref().map_or(Moment::NEVER, Lease::ping_at)
+    }
+
     /// Returns when a service may grant the locks of the latest lease to other clients.
     pub(crate) fn lease_over(&self) -> Option<Moment> {
         self.lease.as_ref().map(Lease::over).or(self.lease_over)

@@ -61,7 +61,8 @@ impl Config {
     /// [`Error::Timing`] with the numbers.
     pub fn check_timing(&self, session_lease: Duration, allowance: Duration) -> Result<(), Error> {
         let node_lease = self.node_lease;
-        // A client believes for 7/8 of its lease since it sent a ping, and sends one every quarter.
+        // A client believes for 7/8 of its lease since it sent a ping, and sends the next one when
+        // a quarter of that is used.
         if session_lease / 8 * 5 >= node_lease + allowance {
             return Ok(());
         }

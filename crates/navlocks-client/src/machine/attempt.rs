@@ -232,7 +232,6 @@ impl<T> Machine<T> {
             self.persists = true;
             self.backoff.restart();
         }
-        self.next_ping = if self.has_lease() { now } else { Moment::NEVER };
         if self.link != LinkState::Leaving {
             self.set_link(LinkState::Up);
             // A service elsewhere must not name paths of this machine.

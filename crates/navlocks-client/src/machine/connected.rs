@@ -132,7 +132,7 @@ impl<T> Machine<T> {
         if now >= closing.unwrap_or(Moment::NEVER) || now >= self.session.silent_from() {
             return self.drop_connection(now);
         }
-        if now >= self.next_ping {
+        if now >= self.session.ping_at() {
             self.ping(now);
         }
         if now >= self.keepalive.deadline() {
@@ -148,9 +148,7 @@ impl<T> Machine<T> {
     }
 
     fn ping(&mut self, now: Moment) {
-        self.next_ping = Moment::NEVER;
         if let Some(lease) = self.session.lease() {
-            self.next_ping = now.saturating_add(lease.ping_interval());
             let number = lease.ping(now);
             self.send(&ToService::Ping(number));
         }

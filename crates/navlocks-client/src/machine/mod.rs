@@ -116,8 +116,6 @@ pub struct Machine<T> {
     starts: Starts,
     random: Random,
     keepalive: Keepalive,
-    /// When the next ping renews the lease.
-    next_ping: Moment,
     link: LinkState,
     phase: Phase,
     /// Whether one attempt to connect is as good as the next.
@@ -167,7 +165,6 @@ impl<T> Machine<T> {
             starts: Starts::default(),
             random: Random::new(random),
             keepalive: Keepalive::new(settings.answers_within),
-            next_ping: Moment::NEVER,
             link: LinkState::Down,
             phase: Phase::Ended,
             persists: settings.begin == Begin::Persist,
@@ -289,7 +286,7 @@ impl<T> Machine<T> {
             Phase::Dialing { until, .. } | Phase::Draining { until, .. } => *until,
             Phase::Greeting(attempt) => attempt.until(),
             Phase::Connected { closing, .. } => {
-                let pings = self.next_ping.min(self.keepalive.deadline());
+                let pings = self.session.ping_at().min(self.keepalive.deadline());
                 pings.min(self.session.silent_from()).min(closing.unwrap_or(Moment::NEVER))
             }
             Phase::Starting | Phase::Dialed { .. } => Moment::NEVER,
