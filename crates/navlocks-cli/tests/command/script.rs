@@ -34,7 +34,7 @@ fn c03_script_has_a_lock_from_the_middle_to_its_end() {
         navlocks run -n a -- true || exit 50
         eval "$(navlocks lock b a)" || exit
         echo "$NAVLOCKS_NAMES ${NAVLOCKS_NAME-none} $NAVLOCKS_MODE $NAVLOCKS_FENCING_TOKEN"
-        navlocks run -n a -- true; echo $?
+        navlocks run -n a -- true 2>&1; echo $?
         eval "$(navlocks lock --limit 2 --tag mine c)" || exit
         echo $$; read line; exit 7"#;
     let mut holder = Talk::start(shell(&world, script));
