@@ -2,6 +2,7 @@
 
 import { connect, install, type Leader, Lock, type LockHandle, LockManager, locks, type Loss, type ServiceLocks } from 'navlocks';
 import * as browser from 'navlocks/browser';
+import * as embed from 'navlocks/embed';
 import { acquire, installLineage, lineageOf, requestFlag, requestLock } from 'navlocks/lineage';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -118,4 +119,22 @@ export async function watching(): Promise<void> {
   locks.connection;
   const contended = await (await locks.hold('a')).contended();
   same<typeof contended, boolean>(true);
+}
+
+export function embedding(transport: embed.Transport): LockManager {
+  const interfaces = embed.createInterfaces(globalThis);
+  // @ts-expect-error: a transport has query()
+  embed.createManager(interfaces, { transport: { request() {}, release: () => true, abort() {} } });
+  const deliveries = new embed.Deliveries((turn) => () => setTimeout(turn));
+  const { request } = transport;
+  const watching: embed.Transport = {
+    ...transport,
+    request(entry) {
+      request(entry);
+      deliveries.add((to) => to.lost('Stolen'), entry);
+      // @ts-expect-error: there is no such cause
+      deliveries.add((to) => to.lost('Borrowed'), entry);
+    },
+  };
+  return embed.installInterfaces(globalThis, interfaces, () => ({ transport: watching }));
 }
