@@ -24,7 +24,7 @@ export {
   type LockOptions,
   type LockSpace,
   type Locks,
-  type Loss,
+  type LossCause,
   type Refusal,
   type RequestId,
   type Scope,

@@ -72,7 +72,7 @@ export class ExtendedLock extends Lock {
    * largest token can refuse a late writer.
    */
   readonly fencingToken: number;
-  /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
+  /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a {@link LossCause}. */
   readonly signal: AbortSignal;
   /** Whether this client holds the lock. Reads the clock, in case the lease has ended. */
   readonly held: boolean;
@@ -91,7 +91,7 @@ export class ExtendedLock extends Lock {
 }
 
 /** The cause of a loss: the `cause` of the AbortError. */
-export type Loss =
+export type LossCause =
   | 'Stolen'
   | 'ForceReleased'
   | 'HeldTooLong'
@@ -141,7 +141,7 @@ export interface DeadlockCause {
  * The `cause` of the errors of this package, which are DOMExceptions. Errors about arguments have
  * none.
  */
-export type LockErrorCause = Loss | Refusal | DeadlockCause;
+export type LockErrorCause = LossCause | Refusal | DeadlockCause;
 
 /** A lock that is held until it is released or disposed of. */
 export class LockHandle extends ExtendedLock {
@@ -164,10 +164,10 @@ export interface Leadership {
   readonly value: string;
   /** Whether this client leads. Reads the clock, in case the lease has ended. */
   readonly held: boolean;
-  /** Aborts when it is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
+  /** Aborts when it is lost. The reason is an AbortError, whose `cause` is a {@link LossCause}. */
   readonly signal: AbortSignal;
   /** Resolves with the cause when the leadership is lost, and never after a resignation. */
-  lost(): Promise<Loss>;
+  lost(): Promise<LossCause>;
   /** Ends the leadership, so that the next candidate is elected. True if it had not ended. */
   resign(): boolean;
   [Symbol.dispose](): void;
@@ -262,7 +262,7 @@ export interface LockEventGap {
 export type LockEvent =
   | (LockEventAbout & { type: 'requested' | 'unavailable' | 'downgraded' | 'released' | 'withdrawn' })
   | (LockEventAbout & { type: 'granted'; fencingToken: number })
-  | (LockEventAbout & { type: 'lost' | 'aborted'; cause: Loss; /** The request that stole it. */ thief: RequestId | undefined })
+  | (LockEventAbout & { type: 'lost' | 'aborted'; cause: LossCause; /** The request that stole it. */ thief: RequestId | undefined })
   | (LockEventAbout & { type: 'deadlock'; clients: string[]; ids: RequestId[] })
   | LockEventGap;
 

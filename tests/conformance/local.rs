@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use navlocks::events::Kind;
-use navlocks::{DeadlockPolicy, DowngradeError, Locks, Loss, Mode};
+use navlocks::{DeadlockPolicy, DowngradeError, Locks, LossCause, Mode};
 
 use crate::backend::Backend;
 use crate::patience::soon;
@@ -100,9 +100,9 @@ fn w03_downgrade_of_a_lost_lock_is_an_error_with_its_cause() {
     let mut lock = hold(locks.request("a"), "lock");
     assert_eq!(soon(other.force_release("a")), Ok(1));
     let error = soon(lock.downgrade(Mode::Shared)).unwrap_err();
-    assert_eq!(error, DowngradeError::Lost(Loss::ForceReleased));
+    assert_eq!(error, DowngradeError::Lost(LossCause::ForceReleased));
     assert_eq!(error.to_string(), "there is nothing to downgrade: the lock was force-released");
-    assert_eq!((lock.mode(), lock.loss()), (Mode::Exclusive, Some(Loss::ForceReleased)));
+    assert_eq!((lock.mode(), lock.loss()), (Mode::Exclusive, Some(LossCause::ForceReleased)));
 }
 
 #[test]

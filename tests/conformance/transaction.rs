@@ -7,7 +7,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use navlocks::{Lock, Locks, Loss, Mode, RequestError, Scope};
+use navlocks::{Lock, Locks, LossCause, Mode, RequestError, Scope};
 
 use crate::task::Task;
 
@@ -34,7 +34,7 @@ pub(crate) enum Aborted {
     /// Its lock was never granted.
     Request(RequestError),
     /// Its lock was lost before it was complete.
-    Loss(Loss),
+    Loss(LossCause),
     /// It wrote to a store, and may only read.
     ReadOnly,
     /// It used a store that is not in its scope.

@@ -6,7 +6,7 @@ use navlocks_capi::*;
 use navlocks_tests::history::{NAMES, Witness, play};
 use navlocks_tests::model::Scopes;
 use navlocks_tests::model::words::{
-    Answer, Cause, Decided, Event, Info, Input, Mode, Policy, Refusal, Scope, Snapshot, Wait,
+    Answer, Decided, Event, Info, Input, LossCause, Mode, Policy, Refusal, Scope, Snapshot, Wait,
 };
 
 use crate::arbitrary::{any_ops, check, histories};
@@ -174,7 +174,7 @@ impl Host {
         let place = place.ok_or_else(|| format!("no event in C for: {expected}"))?;
         let event = self.events.remove(place);
         match *expected {
-            Event::Lost { cause: Cause::Stolen { by }, .. } if event.thief != self.ids[by] => {
+            Event::Lost { cause: LossCause::Stolen { by }, .. } if event.thief != self.ids[by] => {
                 Err(format!("another thief in C: {expected}"))
             }
             _ => Ok(()),
@@ -278,13 +278,13 @@ fn wait_number(wait: Wait) -> u32 {
     }
 }
 
-fn cause_number(cause: Cause) -> u64 {
+fn cause_number(cause: LossCause) -> u64 {
     match cause {
-        Cause::Stolen { .. } => NAVLOCKS_CAUSE_STOLEN,
-        Cause::ForceReleased => NAVLOCKS_CAUSE_FORCE_RELEASED,
-        Cause::HeldTooLong => NAVLOCKS_CAUSE_HELD_TOO_LONG,
-        Cause::Evicted => NAVLOCKS_CAUSE_EVICTED,
-        Cause::Suspended => NAVLOCKS_CAUSE_SUSPENDED,
+        LossCause::Stolen { .. } => NAVLOCKS_CAUSE_STOLEN,
+        LossCause::ForceReleased => NAVLOCKS_CAUSE_FORCE_RELEASED,
+        LossCause::HeldTooLong => NAVLOCKS_CAUSE_HELD_TOO_LONG,
+        LossCause::Evicted => NAVLOCKS_CAUSE_EVICTED,
+        LossCause::Suspended => NAVLOCKS_CAUSE_SUSPENDED,
     }
 }
 

@@ -4,8 +4,8 @@
 //! path. So the same history is played twice: once as it is, once with such a name in each scope.
 
 use navlocks_core::{
-    Answer, Cause, ClientId, Event, HashKey, LockInfo, LockManager, Mode, Name, Request, RequestId,
-    Scope, Snapshot, SuspendPolicy, Wait,
+    Answer, ClientId, Event, HashKey, LockInfo, LockManager, LossCause, Mode, Name, Request,
+    RequestId, Scope, Snapshot, SuspendPolicy, Wait,
 };
 use navlocks_tests::history::{Witness, play};
 use navlocks_tests::model::{Scopes, words};
@@ -43,7 +43,7 @@ fn steal_answers_with_token_between_losses_and_later_grants() {
     let steal = Request::exclusive("a").wait(Wait::Steal);
     let (thief, answer) = manager.request(client, steal).unwrap();
     let Answer::Granted(own) = answer else { panic!("{answer:?}") };
-    let lost = Event::Lost { request: victim, client, cause: Cause::Stolen { by: thief } };
+    let lost = Event::Lost { request: victim, client, cause: LossCause::Stolen { by: thief } };
     let caused = events(&mut manager);
     let [first, Event::Granted { request, token, .. }] = caused[..] else { panic!("{caused:?}") };
     assert_eq!((first, request), (lost, heir));
@@ -55,11 +55,11 @@ type Told = (&'static str, u64, ClientId, Option<u64>);
 
 fn told(event: Event) -> Told {
     let by = |cause| match cause {
-        Cause::Stolen { by } => by.serial(),
-        Cause::ForceReleased => 0,
-        Cause::HeldTooLong => u64::MAX - 2,
-        Cause::Evicted => u64::MAX,
-        Cause::Suspended => u64::MAX - 1,
+        LossCause::Stolen { by } => by.serial(),
+        LossCause::ForceReleased => 0,
+        LossCause::HeldTooLong => u64::MAX - 2,
+        LossCause::Evicted => u64::MAX,
+        LossCause::Suspended => u64::MAX - 1,
     };
     match event {
         Event::Granted { request, client, token } => {

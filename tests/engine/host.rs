@@ -2,7 +2,7 @@
 
 use navlocks_core::kit::{
     About, Address, Host, HostError, HostSink, LimitExceeded, Limits, Member, Memory, Notice,
-    Refusal,
+    SpaceError,
 };
 use navlocks_core::{
     Answer, DeadlockPolicy, DowngradeError, FencingToken, Mode, Name, Request, SuspendPolicy, Wait,
@@ -295,7 +295,7 @@ fn deadlock_policy_of_a_host_refuses_a_request_that_closes_a_cycle() {
     request(&mut host, two, 1, &b, &mut messages);
     request(&mut host, one, 2, &b, &mut messages);
     let refused = host.request(two, 2, &a, None, &mut messages);
-    assert!(matches!(refused, Err(HostError::Refused(Refusal::Deadlock(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(HostError::Refused(SpaceError::Deadlock(_)))), "{refused:?}");
     assert_eq!(host.memory().requests, 3, "nothing of the refused request is left");
     let elsewhere = host.open(group, "q").unwrap();
     assert!(host.add_child(one, two) && !host.add_child(one, elsewhere));

@@ -1,7 +1,7 @@
 //! The spaces of the embedding kit: they notify in engine order, and keep nothing of finished
 //! requests.
 
-use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
+use navlocks_core::kit::{About, Embedder, Notes, Notice, Sink, Space, SpaceError};
 use navlocks_core::{
     Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,
     Scope, SuspendPolicy, Wait,
@@ -241,7 +241,7 @@ fn unwatched_holder_is_not_notified_of_contention() {
 }
 
 /// Makes two clients that each hold one name and then request the other's.
-fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, Refusal>) {
+fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, SpaceError>) {
     let (mut space, mut record) = (space(policy), Record::default());
     let (one, two) = (space.add_client(), space.add_client());
     request(&mut space, one, "one a", &Request::exclusive("a"), &mut record);
@@ -257,7 +257,7 @@ fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, 
 #[test]
 fn refused_deadlock_leaves_nothing_of_request() {
     let (mut space, mut record, made) = deadlocked(DeadlockPolicy::Refuse);
-    let Err(Refusal::Deadlock(deadlock)) = made else { panic!("not refused: {made:?}") };
+    let Err(SpaceError::Deadlock(deadlock)) = made else { panic!("not refused: {made:?}") };
     assert_eq!(deadlock.clients.len(), 2);
     assert_eq!(record.take(), ["two a: deadlock of 2", "two a: withdrawn"]);
     assert_eq!(
@@ -343,7 +343,7 @@ fn ended_client_loses_all_its_requests_before_others_are_granted() {
     );
     assert!(!space.end_client(ended, &mut record));
     let refused = space.request(ended, &Request::exclusive("b"), ("", Some("tag")), &mut record);
-    assert_eq!(refused, Err(Refusal::Request(RequestError::UnknownClient)));
+    assert_eq!(refused, Err(SpaceError::Request(RequestError::UnknownClient)));
     assert_eq!((space.tag_count(), record.take()), (0, vec![]));
 }
 

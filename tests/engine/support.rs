@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use navlocks_core::{
-    Answer, Blockers, Cause, ClientId, Event, FencingToken, HashKey, LockInfo, LockManager, Name,
-    Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
+    Answer, Blockers, ClientId, Event, FencingToken, HashKey, LockInfo, LockManager, LossCause,
+    Name, Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
 
 /// The events of an input that caused none.
@@ -293,13 +293,13 @@ impl Table {
         }
     }
 
-    fn why(&self, cause: Cause) -> String {
+    fn why(&self, cause: LossCause) -> String {
         match cause {
-            Cause::Stolen { by } => format!("stolen by {}", self.word(by)),
-            Cause::ForceReleased => "force-released".to_owned(),
-            Cause::HeldTooLong => "held too long".to_owned(),
-            Cause::Evicted => "evicted".to_owned(),
-            Cause::Suspended => "suspended".to_owned(),
+            LossCause::Stolen { by } => format!("stolen by {}", self.word(by)),
+            LossCause::ForceReleased => "force-released".to_owned(),
+            LossCause::HeldTooLong => "held too long".to_owned(),
+            LossCause::Evicted => "evicted".to_owned(),
+            LossCause::Suspended => "suspended".to_owned(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::{AcquireOptions, acquire, force_release};
-use navlocks::{Lock, Locks, Loss, Mode, RequestError, RequestErrorKind};
+use navlocks::{Lock, Locks, LossCause, Mode, RequestError, RequestErrorKind};
 
 use crate::support::{Promise, Settle, Task, assert_idle, held, pending, promise};
 
@@ -81,7 +81,7 @@ fn p11_d06_steal_aborts_all_pending_requests() {
     let (_, mut one) = waits(&locks, WAITS);
     let (_, mut two) = waits(&locks, SHARED);
     let (settle, mut thief) = holds(&locks, STEALS);
-    let Some(Loss::Stolen { by }) = robbed.loss() else { panic!("it was not stolen") };
+    let Some(LossCause::Stolen { by }) = robbed.loss() else { panic!("it was not stolen") };
     for loser in [&mut one, &mut two] {
         assert_eq!(
             loser.wakes_and_ends().unwrap_err(),
@@ -189,7 +189,7 @@ fn p16_d07_decision_4_force_release_takes_all_locks_of_name_at_once() {
     let both = block_on(locks.request(["b", "c"]).into_future()).unwrap();
     let (settle, mut writer) = waits(&locks, WAITS);
     assert_eq!(block_on(force_release(&locks, "a")), Ok(2));
-    assert_eq!(readers.map(|reader| reader.loss()), [const { Some(Loss::ForceReleased) }; 2]);
+    assert_eq!(readers.map(|reader| reader.loss()), [const { Some(LossCause::ForceReleased) }; 2]);
     settle.fulfil();
     assert_eq!(writer.wakes_and_ends(), Ok(true));
     assert_eq!((both.loss(), held(&locks)), (None, vec!["{b, c}".to_owned()]));
@@ -210,7 +210,7 @@ fn p17_end_of_client_releases_its_acquired_locks() {
     ends.end();
     settle.fulfil();
     assert_eq!(next.wakes_and_ends(), Ok(true));
-    assert_eq!(working.wakes_and_ends(), Ok(Loss::ClientEnded));
+    assert_eq!(working.wakes_and_ends(), Ok(LossCause::ClientEnded));
     assert_eq!(pending.wakes_and_ends().unwrap_err(), RequestErrorKind::ClientEnded);
     assert_eq!(never.polls(), 0);
     assert_idle(&locks);

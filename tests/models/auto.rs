@@ -4,7 +4,7 @@ use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::auto_from_explicit;
 use navlocks::lineage::{AutoLock, ReleaseError};
 use navlocks::lineage::{request_flag, request_lock};
-use navlocks::{Locks, Loss, Mode, RequestError, RequestErrorKind, Scope};
+use navlocks::{Locks, LossCause, Mode, RequestError, RequestErrorKind, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 
@@ -257,10 +257,10 @@ fn the_end_of_the_client_ends_the_lock(auto: Auto) {
     ends.end();
     drop(next.wakes_and_ends().unwrap());
     let error = released.wakes_and_ends().unwrap_err();
-    assert!(matches!(error, ReleaseError::Lost(Loss::ClientEnded)));
+    assert!(matches!(error, ReleaseError::Lost(LossCause::ClientEnded)));
     assert_eq!(error.dom_exception_name(), Some("AbortError"));
     assert!(settle.is_dropped());
-    assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+    assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
     assert_eq!(pending.wakes_and_ends().unwrap_err(), RequestErrorKind::ClientEnded);
     assert_idle(&locks);
 }

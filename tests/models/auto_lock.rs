@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::{AutoLock, ReleaseError};
-use navlocks::{Locks, Loss};
+use navlocks::{Locks, LossCause};
 
 use crate::support::{Task, assert_idle, held, promise};
 
@@ -77,7 +77,7 @@ fn work_that_awaits_its_own_lock_blocks_no_other() {
     released.waits();
     assert_eq!(block_on(locks.force_release("a")).unwrap(), 1);
     let error = released.wakes_and_ends().unwrap_err();
-    assert!(matches!(error, ReleaseError::Lost(Loss::ForceReleased)));
+    assert!(matches!(error, ReleaseError::Lost(LossCause::ForceReleased)));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn stolen_lock_drops_its_work_and_names_the_thief() {
     released.waits();
     assert_eq!(lock.loss(), None);
     let thief = block_on(locks.request("a").steal().into_future()).unwrap();
-    let stolen = Loss::Stolen { by: thief.request_id().into() };
+    let stolen = LossCause::Stolen { by: thief.request_id().into() };
     assert_eq!(lock.loss(), Some(stolen.clone()));
     // No work begins or continues on a lost lock.
     let (late, too_late) = promise();
@@ -239,7 +239,7 @@ fn work_that_ends_after_the_loss_reports_the_loss() {
     let lock = lock(&locks);
     let own = locks.clone();
     let released = lock.wait_until(async move { own.force_release("a").await.map(|_| ()) });
-    assert!(matches!(block_on(released), Err(ReleaseError::Lost(Loss::ForceReleased))));
+    assert!(matches!(block_on(released), Err(ReleaseError::Lost(LossCause::ForceReleased))));
 }
 
 #[test]

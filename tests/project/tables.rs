@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use navlocks_core::{Mode, Wait};
-use navlocks_wire::{Cause, FaultCode, Names, Request};
+use navlocks_wire::{FaultCode, LossCause, Names, Request};
 
 use crate::files;
 
@@ -78,12 +78,12 @@ fn waits_have_the_same_names_and_numbers() {
 fn causes_of_loss_have_the_same_names_and_numbers() {
     let wire = members(between(&read("js/service/wire.js"), "const CAUSES = {", "};"));
     let told = [
-        Cause::ForceReleased,
-        Cause::Evicted,
-        Cause::HeldTooLong,
-        Cause::Suspended,
-        Cause::ClientEnded,
-        Cause::NotReclaimed,
+        LossCause::ForceReleased,
+        LossCause::Evicted,
+        LossCause::HeldTooLong,
+        LossCause::Suspended,
+        LossCause::ClientEnded,
+        LossCause::NotReclaimed,
     ];
     let expected: BTreeMap<String, String> =
         told.iter().map(|cause| (kebab(cause), format!("{cause:?}"))).collect();
@@ -91,14 +91,14 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
 
     let native = items(between(&read("js/native/native.js"), "const CAUSES = [", "]"));
     let mail = read("js/native/src/mail.rs");
-    let numbers = arms(between(&mail, "fn number(cause: Cause) -> f64 {", "\n}"));
+    let numbers = arms(between(&mail, "fn number(cause: LossCause) -> f64 {", "\n}"));
     // The end of a client is no cause of the engine.
     assert_eq!(numbers.len() + 1, native.len());
     assert_eq!(between(&mail, "const CLIENT_ENDED: f64 = ", ".0;"), numbers.len().to_string());
     assert_eq!(native[numbers.len()], "ClientEnded");
     for (number, (pattern, value)) in numbers.into_iter().enumerate() {
         assert_eq!(value, format!("{number}.0"));
-        let variant = pattern.trim_start_matches("Cause::").trim_end_matches(" { .. }");
+        let variant = pattern.trim_start_matches("LossCause::").trim_end_matches(" { .. }");
         assert_eq!(native[number], variant, "js/native/native.js");
     }
 }

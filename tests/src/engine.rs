@@ -11,8 +11,8 @@ use navlocks_core::{
 use crate::history::{NAMES, Witness};
 use crate::model::Scopes;
 use crate::model::words::{
-    Answer, Blockers, Cause, ClientNo, Deadlock, Decided, Event, Info, Input, Mode, Name, Policy,
-    Refusal, RequestNo, Scope, Snapshot, State, Wait,
+    Answer, Blockers, ClientNo, Deadlock, Decided, Event, Info, Input, LossCause, Mode, Name,
+    Policy, Refusal, RequestNo, Scope, Snapshot, State, Wait,
 };
 use crate::quiet::quietly;
 use crate::replay::replay;
@@ -219,13 +219,13 @@ impl Engine {
         })
     }
 
-    fn cause(&self, cause: core_api::Cause) -> Result<Cause, String> {
+    fn cause(&self, cause: core_api::LossCause) -> Result<LossCause, String> {
         Ok(match cause {
-            core_api::Cause::Stolen { by } => Cause::Stolen { by: self.request_no(by)? },
-            core_api::Cause::ForceReleased => Cause::ForceReleased,
-            core_api::Cause::HeldTooLong => Cause::HeldTooLong,
-            core_api::Cause::Evicted => Cause::Evicted,
-            core_api::Cause::Suspended => Cause::Suspended,
+            core_api::LossCause::Stolen { by } => LossCause::Stolen { by: self.request_no(by)? },
+            core_api::LossCause::ForceReleased => LossCause::ForceReleased,
+            core_api::LossCause::HeldTooLong => LossCause::HeldTooLong,
+            core_api::LossCause::Evicted => LossCause::Evicted,
+            core_api::LossCause::Suspended => LossCause::Suspended,
         })
     }
 

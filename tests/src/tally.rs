@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::history::Witness;
 use crate::model::Scopes;
 use crate::model::words::{
-    Answer, Cause, Decided, Event, Input, Mode, Refusal, RequestNo, State, Wait,
+    Answer, Decided, Event, Input, LossCause, Mode, Refusal, RequestNo, State, Wait,
 };
 
 /// The kinds of events, by name.
@@ -88,20 +88,20 @@ impl Counting<'_> {
             Event::Evicted { .. } => self.tally.add("client evicted"),
             Event::Lost { cause, .. } => {
                 self.tally.add(match cause {
-                    Cause::Stolen { .. } => "lost: stolen",
-                    Cause::ForceReleased => "lost: force-released",
-                    Cause::HeldTooLong => "lost: held too long",
-                    Cause::Evicted => "lost: evicted",
-                    Cause::Suspended => "lost: suspended",
+                    LossCause::Stolen { .. } => "lost: stolen",
+                    LossCause::ForceReleased => "lost: force-released",
+                    LossCause::HeldTooLong => "lost: held too long",
+                    LossCause::Evicted => "lost: evicted",
+                    LossCause::Suspended => "lost: suspended",
                 });
-                if matches!(cause, Cause::Stolen { by } if self.readers.contains(by)) {
+                if matches!(cause, LossCause::Stolen { by } if self.readers.contains(by)) {
                     self.tally.add("lost: stolen by a reader");
                 }
             }
             Event::Aborted { cause, .. } => self.tally.add(match cause {
-                Cause::Stolen { .. } => "aborted: stolen",
-                Cause::Evicted => "aborted: evicted",
-                Cause::ForceReleased | Cause::HeldTooLong | Cause::Suspended => {
+                LossCause::Stolen { .. } => "aborted: stolen",
+                LossCause::Evicted => "aborted: evicted",
+                LossCause::ForceReleased | LossCause::HeldTooLong | LossCause::Suspended => {
                     panic!("a pending request stays: {event}")
                 }
             }),

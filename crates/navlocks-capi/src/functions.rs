@@ -5,7 +5,9 @@
 
 use std::ffi::c_char;
 
-use navlocks_core::{Answer, Cause, FencingToken, Mode, Name, Request, Scope, SuspendPolicy, Wait};
+use navlocks_core::{
+    Answer, FencingToken, LossCause, Mode, Name, Request, Scope, SuspendPolicy, Wait,
+};
 use navlocks_threads::{Mail, News};
 
 use crate::hosts::{self, Keep, client, effect, group, host, status};
@@ -275,13 +277,16 @@ fn event_of(mail: &Mail) -> Option<navlocks_event> {
     Some(navlocks_event { kind, client, number, value, thief })
 }
 
-fn with_cause(kind: navlocks_event_kind, cause: Option<Cause>) -> (navlocks_event_kind, u64, u64) {
+fn with_cause(
+    kind: navlocks_event_kind,
+    cause: Option<LossCause>,
+) -> (navlocks_event_kind, u64, u64) {
     let (value, thief) = match cause {
-        Some(Cause::Stolen { by }) => (NAVLOCKS_CAUSE_STOLEN, by.serial()),
-        Some(Cause::ForceReleased) => (NAVLOCKS_CAUSE_FORCE_RELEASED, 0),
-        Some(Cause::HeldTooLong) => (NAVLOCKS_CAUSE_HELD_TOO_LONG, 0),
-        Some(Cause::Evicted) => (NAVLOCKS_CAUSE_EVICTED, 0),
-        Some(Cause::Suspended) => (NAVLOCKS_CAUSE_SUSPENDED, 0),
+        Some(LossCause::Stolen { by }) => (NAVLOCKS_CAUSE_STOLEN, by.serial()),
+        Some(LossCause::ForceReleased) => (NAVLOCKS_CAUSE_FORCE_RELEASED, 0),
+        Some(LossCause::HeldTooLong) => (NAVLOCKS_CAUSE_HELD_TOO_LONG, 0),
+        Some(LossCause::Evicted) => (NAVLOCKS_CAUSE_EVICTED, 0),
+        Some(LossCause::Suspended) => (NAVLOCKS_CAUSE_SUSPENDED, 0),
         None => (NAVLOCKS_CAUSE_CLIENT_ENDED, 0),
     };
     (kind, value, thief)

@@ -42,6 +42,6 @@ pub use machine::{
 };
 pub use moment::Moment;
 pub use queries::QueryFailure;
-pub use requests::{Loss, Over};
+pub use requests::{LossCause, Over};
 pub use route::code_of_status;
 pub use url::Url;

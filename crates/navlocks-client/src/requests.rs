@@ -1,7 +1,7 @@
 //! One request of a session, from its beginning to its end.
 
 use navlocks_core::{FencingToken, Wait};
-use navlocks_wire::{Cause, Fault, Lost, QueuePlace, Refused, Request};
+use navlocks_wire::{self as wire, Fault, Lost, QueuePlace, Refused, Request};
 
 use crate::moment::Moment;
 
@@ -48,16 +48,16 @@ pub enum Over {
     /// It steals, and its session ended before the answer: another client may hold the lock.
     OutcomeUnknown,
     /// Its lock was lost, or it was aborted while it was pending.
-    Lost(Loss),
+    Lost(LossCause),
 }
 
 /// Why a lock was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum LossCause {
     /// The service took it away.
     Taken {
         /// The cause.
-        cause: Cause,
+        cause: wire::LossCause,
         /// The thief in words, if the service sent them.
         thief: Option<Box<str>>,
     },
@@ -76,7 +76,7 @@ impl Over {
     }
 }
 
-impl From<Lost> for Loss {
+impl From<Lost> for LossCause {
     fn from(Lost { cause, thief, .. }: Lost) -> Self {
         Self::Taken { cause, thief }
     }
@@ -111,7 +111,7 @@ impl<T> KnownRequest<T> {
         matches!(self.stage, Stage::Pending)
     }
 
-    pub(crate) fn loss(&self) -> Option<&Loss> {
+    pub(crate) fn loss(&self) -> Option<&LossCause> {
         match &self.stage {
             Stage::Over(Over::Lost(loss)) => Some(loss),
             _ => None,
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(shown(&request, at(112)), Some((Some(9), None, Some(2000))));
         request.stage = Stage::Held(FencingToken::new(9));
         assert_eq!(shown(&request, at(105)), Some((Some(9), None, Some(0))));
-        request.stage = Stage::Over(Over::Lost(Loss::ServiceGone));
+        request.stage = Stage::Over(Over::Lost(LossCause::ServiceGone));
         assert_eq!(shown(&request, at(113)), None);
     }
 

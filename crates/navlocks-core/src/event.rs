@@ -27,7 +27,7 @@ pub enum Event {
         /// The client of the request.
         client: ClientId,
         /// Why it ended.
-        cause: Cause,
+        cause: LossCause,
     },
     /// A pending request was taken out of the queue, not by its client.
     Aborted {
@@ -36,7 +36,7 @@ pub enum Event {
         /// The client of the request.
         client: ClientId,
         /// Why it ended.
-        cause: Cause,
+        cause: LossCause,
     },
     /// A suspended client blocked another one and lost all its requests. Sent at once, so that the
     /// embedder can discard the client; the client receives each loss when it is resumed.
@@ -61,7 +61,7 @@ impl Event {
 /// Why a lock was lost, or a pending request aborted by another client.
 /// Exhaustive, so that an embedder must have a word for every cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum LossCause {
     /// Another request stole it.
     Stolen {
         /// The thief.
@@ -77,7 +77,7 @@ pub enum Cause {
     Suspended,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stolen { by } => write!(f, "stolen by {by}"),

@@ -71,7 +71,7 @@ mod manager;
 pub mod kit;
 
 pub use client::SuspendPolicy;
-pub use event::{Cause, Event};
+pub use event::{Event, LossCause};
 pub use hash::HashKey;
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use limit::Limit;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use navlocks_core::kit::{About, Address};
-use navlocks_core::{Cause, Name, RequestId};
+use navlocks_core::{LossCause, Name, RequestId};
 
 use crate::News;
 
@@ -25,9 +25,8 @@ impl Event {
     /// Returns the request that stole the lock, if that is the event.
     pub fn thief(&self) -> Option<RequestId> {
         match self.news {
-            News::Aborted(Some(Cause::Stolen { by })) | News::Lost(Some(Cause::Stolen { by })) => {
-                Some(by)
-            }
+            News::Aborted(Some(LossCause::Stolen { by }))
+            | News::Lost(Some(LossCause::Stolen { by })) => Some(by),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use navlocks_core::kit::{Member, Notice};
-use navlocks_core::{Cause, FencingToken, Mode};
+use navlocks_core::{FencingToken, LossCause, Mode};
 
 /// An event of a request, for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub enum News {
     /// Its client aborted it. For subscribers alone.
     Withdrawn,
     /// It was pending, and was aborted by another client; none for the end of its own.
-    Aborted(Option<Cause>),
+    Aborted(Option<LossCause>),
     /// The lock was taken away; none for the end of its own client.
-    Lost(Option<Cause>),
+    Lost(Option<LossCause>),
     /// A request waits for this lock, which its client watches. In mail alone.
     Contended,
     /// There are events of the partition to take. In mail alone, and of no request.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use navlocks_core::kit::{Group, Limits, Member};
-use navlocks_core::{Answer, Cause, DeadlockPolicy, HashKey, Name, Request, Wait};
+use navlocks_core::{Answer, DeadlockPolicy, HashKey, LossCause, Name, Request, Wait};
 use navlocks_threads::{Mail, News, SharedHost, Wake};
 
 /// Counts its calls.
@@ -64,7 +64,7 @@ fn caller_gets_its_mail_and_others_are_woken_once() {
     assert_eq!(host.force_release(holder, &Name::from("b"), &mut Vec::<Mail>::new()), 1);
     assert_eq!((own.take(), wakes.take()), (0, 1), "one wake for two pieces of mail");
     let taken = take(&host, other, true);
-    assert!(matches!(taken[..], [News::Granted(_), News::Lost(Some(Cause::ForceReleased))]));
+    assert!(matches!(taken[..], [News::Granted(_), News::Lost(Some(LossCause::ForceReleased))]));
     request(&host, holder, 3, &Request::exclusive("a").wait(Wait::Steal));
     assert_eq!(wakes.take(), 0, "a thread that polls is not woken");
     assert_eq!(take(&host, other, false).len(), 1);

@@ -77,9 +77,9 @@ pub enum What {
     /// The client aborted the pending request, or it was refused for a deadlock.
     Withdrawn,
     /// The pending request was aborted, not by its client.
-    Aborted(Cause),
+    Aborted(LossCause),
     /// The lock was lost.
-    Lost(Cause),
+    Lost(LossCause),
     /// The request is pending, and closes a cycle.
     Deadlock(Cycle),
 }
@@ -87,7 +87,7 @@ pub enum What {
 /// Why a lock was lost, or a pending request aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+pub enum LossCause {
     /// This request stole it.
     Stolen(RequestKey),
     /// A name of its scope was force-released.
@@ -104,7 +104,7 @@ pub enum Cause {
     NotReclaimed,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stolen(by) => write!(f, "stolen by {by}"),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::id::RequestKey;
-use super::info::{About, Cause, Cycle, Event, Info, Unclaimed, What};
+use super::info::{About, Cycle, Event, Info, LossCause, Unclaimed, What};
 use super::shown::Shown;
 use super::to_service::{Downgrade, QueuePlace, is_zero};
 
@@ -125,7 +125,7 @@ pub struct Lost {
     /// The request.
     pub id: u64,
     /// The cause.
-    pub cause: Cause,
+    pub cause: LossCause,
     /// The thief in words, for people: its tag or program, and its process. Missing if nothing was
     /// stolen, or if the service has only the thief's number left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct Lost {
 
 impl Lost {
     /// Makes the message without a thief in words.
-    pub fn new(id: u64, cause: Cause) -> Self {
+    pub fn new(id: u64, cause: LossCause) -> Self {
         Self { id, cause, thief: None }
     }
 }

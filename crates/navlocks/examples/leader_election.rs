@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use navlocks::blocking::block_on;
-use navlocks::{FencingToken, Locks, Loss, RequestError};
+use navlocks::{FencingToken, Locks, LossCause, RequestError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
@@ -25,7 +25,11 @@ struct Elected {
 }
 
 /// Runs a node: it waits, leads, and stops leading when it loses the lock.
-fn live(name: &'static str, node: Locks, elected: &Sender<Elected>) -> Result<Loss, RequestError> {
+fn live(
+    name: &'static str,
+    node: Locks,
+    elected: &Sender<Elected>,
+) -> Result<LossCause, RequestError> {
     let lock = node.request("leader").tag(name).blocking()?;
     // The token is the term: every later leader has a larger one.
     let term = lock.fencing_token();

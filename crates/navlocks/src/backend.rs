@@ -19,7 +19,7 @@ use navlocks_core::{
 
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
-use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
+use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot};
@@ -45,7 +45,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     fn time_out(&self, id: RequestId) -> bool;
 
     /// Releases a lock, or returns how it was lost.
-    fn release(&self, id: RequestId) -> Result<(), Loss>;
+    fn release(&self, id: RequestId) -> Result<(), LossCause>;
 
     /// Gives a lock a mode with a larger limit, in place.
     fn downgrade(&self, _id: RequestId, _mode: Mode) -> Result<(), DowngradeError> {
@@ -57,7 +57,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     fn losses(&self) -> u64;
 
     /// Returns how a lock was lost. The answer stays the same until its guard is dropped.
-    fn loss(&self, id: RequestId) -> Option<Loss>;
+    fn loss(&self, id: RequestId) -> Option<LossCause>;
 
     /// Returns whether the watched event has come, or the guard is gone; if not, wakes `waker` when
     /// that may be so. The first call writes the number of the watch to `watch`.
@@ -67,7 +67,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
         watched: Watched,
         watch: &mut Option<u64>,
         waker: &Waker,
-    ) -> Poll<Result<(), Loss>>;
+    ) -> Poll<Result<(), LossCause>>;
 
     /// Ends a watch.
     fn unwatch(&self, id: RequestId, watch: u64);
@@ -203,7 +203,7 @@ pub(crate) enum Blocking {
 /// An event that a holder can wait for. A loss ends both kinds of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
-    Loss,
+    LossCause,
     Contention,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use navlocks_core::{ClientId, FencingToken, Mode, Name, RequestId, Scope};
 
-use crate::error::{Loss, QueryError, Refusal, RequestError};
+use crate::error::{LossCause, QueryError, Refusal, RequestError};
 use crate::events::{Event, Gap, Kind};
 use crate::lock::Lock;
 use crate::locks::Locks;
@@ -37,8 +37,8 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// The [`Loss`], if the leadership had ended before.
-    pub fn resign(self) -> Result<(), Loss> {
+    /// The [`LossCause`], if the leadership had ended before.
+    pub fn resign(self) -> Result<(), LossCause> {
         self.lock.release()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navlocks_core::{BadLimit, Cause, RequestId, Scope};
+use navlocks_core::{BadLimit, RequestId, Scope};
 
 use crate::deadlock::Cycle;
 use crate::query::LockInfo;
@@ -58,7 +58,7 @@ impl fmt::Display for Thief {
 /// Why a held lock was taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Loss {
+pub enum LossCause {
     /// Another request stole it.
     Stolen {
         /// The thief.
@@ -81,26 +81,26 @@ pub enum Loss {
     ServiceGone,
 }
 
-impl Loss {
+impl LossCause {
     /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(&self) -> &'static str {
         "AbortError"
     }
 }
 
-impl From<Cause> for Loss {
-    fn from(cause: Cause) -> Self {
+impl From<navlocks_core::LossCause> for LossCause {
+    fn from(cause: navlocks_core::LossCause) -> Self {
         match cause {
-            Cause::Stolen { by } => Self::Stolen { by: by.into() },
-            Cause::ForceReleased => Self::ForceReleased,
-            Cause::HeldTooLong => Self::HeldTooLong,
-            Cause::Evicted => Self::Evicted,
-            Cause::Suspended => Self::Suspended,
+            navlocks_core::LossCause::Stolen { by } => Self::Stolen { by: by.into() },
+            navlocks_core::LossCause::ForceReleased => Self::ForceReleased,
+            navlocks_core::LossCause::HeldTooLong => Self::HeldTooLong,
+            navlocks_core::LossCause::Evicted => Self::Evicted,
+            navlocks_core::LossCause::Suspended => Self::Suspended,
         }
     }
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stolen { by } => write!(f, "the lock was stolen by {by}"),
@@ -121,14 +121,14 @@ impl fmt::Display for Loss {
     }
 }
 
-impl Error for Loss {}
+impl Error for LossCause {}
 
 /// Why a lock was not downgraded. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DowngradeError {
     /// The lock was lost, with this cause.
-    Lost(Loss),
+    Lost(LossCause),
     /// The new mode allows fewer holders. Two holders that upgrade would wait for each other.
     Upgrade,
     /// A service keeps the lock: only locks in process can be downgraded so far.
@@ -343,16 +343,16 @@ impl RequestErrorKind {
     }
 }
 
-impl From<Loss> for RequestErrorKind {
-    fn from(loss: Loss) -> Self {
+impl From<LossCause> for RequestErrorKind {
+    fn from(loss: LossCause) -> Self {
         match loss {
-            Loss::Stolen { by } => Self::Stolen { by },
-            Loss::ForceReleased => Self::ForceReleased,
-            Loss::HeldTooLong => Self::HeldTooLong,
-            Loss::Evicted => Self::Evicted,
-            Loss::Suspended => Self::Suspended,
-            Loss::ClientEnded => Self::ClientEnded,
-            Loss::LeaseLapsed | Loss::ServiceGone => Self::Unreachable,
+            LossCause::Stolen { by } => Self::Stolen { by },
+            LossCause::ForceReleased => Self::ForceReleased,
+            LossCause::HeldTooLong => Self::HeldTooLong,
+            LossCause::Evicted => Self::Evicted,
+            LossCause::Suspended => Self::Suspended,
+            LossCause::ClientEnded => Self::ClientEnded,
+            LossCause::LeaseLapsed | LossCause::ServiceGone => Self::Unreachable,
         }
     }
 }
@@ -392,7 +392,7 @@ impl fmt::Display for RequestErrorKind {
                 f,
                 "{time:?} is no maximum hold: give one from 1 ms to 2^53 ms, or none",
             ),
-            Self::HeldTooLong => Loss::HeldTooLong.fmt(f),
+            Self::HeldTooLong => LossCause::HeldTooLong.fmt(f),
             Self::Unreachable => f.write_str(UNREACHABLE),
             Self::OutcomeUnknown => f.write_str(OUTCOME_UNKNOWN),
             Self::BlocksConnection => f.write_str(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
 
 use crate::deadlock::Cycle;
-use crate::error::Loss;
+use crate::error::LossCause;
 
 /// Something that happened to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +49,9 @@ pub enum Kind {
     /// The client aborted the pending request: dropped, timed out, or refused for a deadlock.
     Withdrawn,
     /// The pending request was aborted, not by its client.
-    Aborted(Loss),
+    Aborted(LossCause),
     /// The lock was lost.
-    Lost(Loss),
+    Lost(LossCause),
     /// The request is pending, and closes a cycle of clients that wait for each other.
     Deadlock(Cycle),
 }

@@ -103,7 +103,9 @@ pub use acquire::{Acquire, TryAcquire};
 pub use connection::Connection;
 pub use deadlock::DeadlockPolicy;
 pub use election::{Leader, Leaders, Leadership};
-pub use error::{DowngradeError, Loss, QueryError, Refusal, RequestError, RequestErrorKind, Thief};
+pub use error::{
+    DowngradeError, LossCause, QueryError, Refusal, RequestError, RequestErrorKind, Thief,
+};
 pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::backend::{Grant, Watched};
-use crate::error::{DowngradeError, Loss, QueryError};
+use crate::error::{DowngradeError, LossCause, QueryError};
 use crate::owner::Owner;
 use crate::watch::LossWatch;
 
@@ -91,14 +91,14 @@ impl Lock {
     /// # Errors
     ///
     /// There was nothing to release: the lock had been lost, with this cause.
-    pub fn release(mut self) -> Result<(), Loss> {
+    pub fn release(mut self) -> Result<(), LossCause> {
         self.grant.losses = Grant::OVER;
         self.owner.backend.release(self.grant.id)
     }
 
     /// Returns how the lock was lost, if it was. Cheap while no lock was lost in the whole space:
     /// one load.
-    pub fn loss(&self) -> Option<Loss> {
+    pub fn loss(&self) -> Option<LossCause> {
         let backend = &self.owner.backend;
         if backend.losses() == self.grant.losses { None } else { backend.loss(self.grant.id) }
     }
@@ -109,7 +109,7 @@ impl Lock {
     ///
     /// Dropping the future and asking again loses nothing.
     pub fn lost(&self) -> Lost<'_> {
-        Lost(Watching { lock: self, watched: Watched::Loss, watch: None })
+        Lost(Watching { lock: self, watched: Watched::LossCause, watch: None })
     }
 
     /// Returns a watch for the loss of the lock that borrows nothing, for a task of its own that
@@ -117,13 +117,13 @@ impl Lock {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// use navlocks::{Locks, Loss};
+    /// use navlocks::{Locks, LossCause};
     ///
     /// let locks = Locks::new();
     /// let lock = locks.request("leader").await?;
     /// let watch = tokio::spawn(lock.watch_loss());
     /// let thief = locks.request("leader").steal().await?;
-    /// assert_eq!(watch.await?, Some(Loss::Stolen { by: thief.request_id().into() }));
+    /// assert_eq!(watch.await?, Some(LossCause::Stolen { by: thief.request_id().into() }));
     ///
     /// let watch = tokio::spawn(thief.watch_loss());
     /// drop(thief);
@@ -154,7 +154,7 @@ impl Lock {
         watched: Watched,
         watch: &mut Option<u64>,
         waker: &Waker,
-    ) -> Poll<Result<(), Loss>> {
+    ) -> Poll<Result<(), LossCause>> {
         self.owner.backend.poll_watch(self.grant.id, watched, watch, waker)
     }
 
@@ -209,15 +209,15 @@ struct Watching<'a> {
 }
 
 impl Watching<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Loss>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LossCause>> {
         self.lock.poll_watch(self.watched, &mut self.watch, cx.waker())
     }
 }
 
 impl Future for Lost<'_> {
-    type Output = Loss;
+    type Output = LossCause;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Loss> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LossCause> {
         match self.0.poll(cx) {
             Poll::Ready(Err(loss)) => Poll::Ready(loss),
             _ => Poll::Pending,
@@ -226,7 +226,7 @@ impl Future for Lost<'_> {
 }
 
 impl Future for Contended<'_> {
-    type Output = Result<(), Loss>;
+    type Output = Result<(), LossCause>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll(cx)

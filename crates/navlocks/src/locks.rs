@@ -104,9 +104,9 @@ impl Locks {
     /// The API is the same as in process. Locks and requests outlive the connection and the
     /// service: the client connects again, and claims its locks and requests from a service that
     /// was restarted. A held lock can be lost because the service was out of reach for longer than
-    /// the lease ([`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), which the client learns before
+    /// the lease ([`LossCause::LeaseLapsed`](crate::LossCause::LeaseLapsed)), which the client learns before
     /// any other client is granted, or because the service has lost its state
-    /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues again, at
+    /// ([`LossCause::ServiceGone`](crate::LossCause::ServiceGone)). A pending request then queues again, at
     /// the tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
     /// One task drives the connection: on the tokio runtime in which it was made, and without one
@@ -196,7 +196,7 @@ impl Locks {
         self.backend().force_release(self.client().id, name.into()).await
     }
 
-    /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and
+    /// Ends this client, for all clones of it: its locks are [lost](crate::LossCause::ClientEnded) and
     /// released, its requests fail, and every later one does. Its event streams end.
     pub fn end(&self) {
         self.client().end();
@@ -256,7 +256,7 @@ impl Locks {
     /// Returns for how long the service grants the locks of this client to no other client, counted
     /// from the last message that it answered; none where no lease ends them.
     ///
-    /// A lock is [lost](crate::Loss::LeaseLapsed) an eighth of the lease earlier, so a holder that
+    /// A lock is [lost](crate::LossCause::LeaseLapsed) an eighth of the lease earlier, so a holder that
     /// stops its work within this time after the loss meets no other holder.
     #[cfg(feature = "client")]
     pub fn lease_left(&self) -> Option<std::time::Duration> {

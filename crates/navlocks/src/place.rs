@@ -7,7 +7,7 @@ use std::task::Waker;
 use navlocks_core::{ClientId, Request, RequestId};
 
 use crate::backend::{Answer, Backend, Sender};
-use crate::error::Loss;
+use crate::error::LossCause;
 use crate::extras::Extras;
 use crate::local::Space;
 #[cfg(feature = "client")]
@@ -42,7 +42,7 @@ impl Place {
     }
 
     #[inline]
-    pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
+    pub(crate) fn release(&self, id: RequestId) -> Result<(), LossCause> {
         match self {
             Self::Local(space) => space.release(id),
             #[cfg(feature = "client")]

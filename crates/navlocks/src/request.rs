@@ -122,7 +122,7 @@ impl Request {
     }
 
     /// Limits how long the lock is held: after that it is lost, with the cause
-    /// [`HeldTooLong`](crate::Loss::HeldTooLong), and the next request is granted. The holder may
+    /// [`HeldTooLong`](crate::LossCause::HeldTooLong), and the next request is granted. The holder may
     /// go on working for a while, so protect the resource with the [fencing
     /// token](Lock::fencing_token).
     ///
@@ -132,11 +132,11 @@ impl Request {
     /// ```
     /// # navlocks::blocking::block_on(async {
     /// # let locks = navlocks::Locks::new();
-    /// use navlocks::Loss;
+    /// use navlocks::LossCause;
     /// use std::time::Duration;
     ///
     /// let lock = locks.request("report").max_hold(Duration::from_millis(5)).await?;
-    /// assert_eq!(lock.lost().await, Loss::HeldTooLong);
+    /// assert_eq!(lock.lost().await, LossCause::HeldTooLong);
     /// # Ok::<(), navlocks::RequestError>(())
     /// # }).unwrap();
     /// ```

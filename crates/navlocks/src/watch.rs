@@ -10,7 +10,7 @@ use navlocks_core::RequestId;
 
 use crate::backend::Watched;
 use crate::connection::Connection;
-use crate::error::Loss;
+use crate::error::LossCause;
 use crate::owner::{Client, Owner};
 
 /// Resolves when a lock is taken away, with the cause; with `None` once its guard is released or
@@ -36,12 +36,13 @@ impl LossWatch {
 }
 
 impl Future for LossWatch {
-    type Output = Option<Loss>;
+    type Output = Option<LossCause>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(owner) = self.owner.upgrade() else { return Poll::Ready(None) };
         let lock = self.lock;
-        let polled = owner.backend.poll_watch(lock, Watched::Loss, &mut self.watch, cx.waker());
+        let polled =
+            owner.backend.poll_watch(lock, Watched::LossCause, &mut self.watch, cx.waker());
         polled.map(Result::err)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use coarsetime::Clock;
 use navlocks_core::kit::Limits;
-use navlocks_core::{Cause, DeadlockPolicy, HashKey};
+use navlocks_core::{DeadlockPolicy, HashKey, LossCause};
 use navlocks_threads::{Mail, News, Post, SharedHost, Wake};
 
 use crate::napi::LoopWaker;
@@ -61,13 +61,13 @@ pub(crate) fn numbers(news: News) -> (u8, f64) {
 }
 
 /// Returns the number of a cause in JavaScript, see `CAUSES` in `js/native/native.js`.
-fn number(cause: Cause) -> f64 {
+fn number(cause: LossCause) -> f64 {
     match cause {
-        Cause::Stolen { .. } => 0.0,
-        Cause::ForceReleased => 1.0,
-        Cause::HeldTooLong => 2.0,
-        Cause::Evicted => 3.0,
-        Cause::Suspended => 4.0,
+        LossCause::Stolen { .. } => 0.0,
+        LossCause::ForceReleased => 1.0,
+        LossCause::HeldTooLong => 2.0,
+        LossCause::Evicted => 3.0,
+        LossCause::Suspended => 4.0,
     }
 }
 

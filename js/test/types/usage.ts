@@ -1,6 +1,6 @@
 // Correct and wrong programs. tsc checks this file, and no test runs it.
 
-import { connect, install, type Leader, Lock, type LockHandle, LockManager, locks, type Loss, type ServiceLocks } from 'navlocks';
+import { connect, install, type Leader, Lock, type LockHandle, LockManager, locks, type LossCause, type ServiceLocks } from 'navlocks';
 import * as browser from 'navlocks/browser';
 import * as embed from 'navlocks/embed';
 import { acquire, installLineage, lineageOf, requestFlag, requestLock } from 'navlocks/lineage';
@@ -103,7 +103,7 @@ export async function services(): Promise<void> {
 export async function watching(): Promise<void> {
   for await (const event of locks.events({ capacity: 10 })) {
     if (event.type === 'granted') same<typeof event.fencingToken, number>(true);
-    else if (event.type === 'lost') same<typeof event.cause, Loss>(true);
+    else if (event.type === 'lost') same<typeof event.cause, LossCause>(true);
     else if (event.type === 'gap') same<typeof event.missed, number | undefined>(true);
     else same<typeof event.scope, string[]>(true);
     // @ts-expect-error: a gap is of no request

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-use navlocks::{Loss, QueryError, RequestErrorKind};
+use navlocks::{LossCause, QueryError, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -49,7 +49,7 @@ fn x38_closed_tab_makes_the_next_one_active() {
     let lock = waiting.join().unwrap();
     shows(&next, ["next"], []);
     // The closed client receives the loss, if a handle is left, and disturbs no other client.
-    assert_eq!(soon(active.lost()), Loss::ClientEnded);
+    assert_eq!(soon(active.lost()), LossCause::ClientEnded);
     drop(active);
     shows(&next, ["next"], []);
     drop(lock);
@@ -133,11 +133,11 @@ fn ended_client_loses_its_locks_and_no_other_client_does() {
         clone.end();
         lost.join().unwrap()
     });
-    assert_eq!(lost, Loss::ClientEnded);
+    assert_eq!(lost, LossCause::ClientEnded);
     assert_eq!(waiting.join().unwrap_err(), RequestErrorKind::ClientEnded);
     shows(&other, ["kept"], []);
     assert_eq!(kept.loss(), None);
-    assert_eq!(own.release(), Err(Loss::ClientEnded));
+    assert_eq!(own.release(), Err(LossCause::ClientEnded));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn ended_client_with_many_locks_loses_every_one() {
         (0..2_000).map(|number| soon(ended.request(format!("{number}"))).unwrap()).collect();
     ended.end();
     for lock in crowd {
-        assert_eq!(soon(lock.lost()), Loss::ClientEnded);
+        assert_eq!(soon(lock.lost()), LossCause::ClientEnded);
     }
     shows(&other, [], []);
 }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use navlocks::Loss;
+use navlocks::LossCause;
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -67,7 +67,7 @@ fn lost_lock_ends_the_watch_for_contention() {
     let lock = hold(holder.request("a"), "holder");
     let contended = Task::start(lock.contended());
     let stolen = hold(thief.request("a").steal(), "thief");
-    let loss = Loss::Stolen { by: stolen.request_id().into() };
+    let loss = LossCause::Stolen { by: stolen.request_id().into() };
     assert_eq!(contended.join(), Err(loss.clone()));
     assert_eq!(soon(lock.contended()), Err(loss));
     assert!(!soon(lock.is_contended()).unwrap());

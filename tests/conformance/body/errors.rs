@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::time::Duration;
 
-use navlocks::{DeadlockPolicy, Loss, RequestError, RequestErrorKind};
+use navlocks::{DeadlockPolicy, LossCause, RequestError, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -22,7 +22,10 @@ fn decision_12_causes_of_loss_are_distinct() {
     let ended = hold(locks.request("c"), "ended");
     locks.end();
     let losses = [&stolen, &forced, &ended].map(|lock| soon(lock.lost()));
-    assert_eq!(losses, [Loss::Stolen { by: by.into() }, Loss::ForceReleased, Loss::ClientEnded]);
+    assert_eq!(
+        losses,
+        [LossCause::Stolen { by: by.into() }, LossCause::ForceReleased, LossCause::ClientEnded]
+    );
     let words: HashSet<String> = losses.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), losses.len());
     for loss in losses {

@@ -7,7 +7,7 @@ use std::thread;
 
 use futures_core::Stream;
 use navlocks::events::{Gap, Kind};
-use navlocks::{Event, Loss, Mode, RequestId, Scope};
+use navlocks::{Event, LossCause, Mode, RequestId, Scope};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -76,9 +76,9 @@ fn every_end_of_a_request_has_its_event() {
         "last granted",
     ];
     assert_eq!(words(&seen), expected);
-    assert_eq!(seen[8].what, Kind::Lost(Loss::Stolen { by: thief.request_id().into() }));
-    assert_eq!(seen[10].what, Kind::Aborted(Loss::ClientEnded));
-    assert_eq!(seen[11].what, Kind::Lost(Loss::ForceReleased));
+    assert_eq!(seen[8].what, Kind::Lost(LossCause::Stolen { by: thief.request_id().into() }));
+    assert_eq!(seen[10].what, Kind::Aborted(LossCause::ClientEnded));
+    assert_eq!(seen[11].what, Kind::Lost(LossCause::ForceReleased));
     // Lost locks are not released as well.
     drop((first, thief));
     caught_up(&one);

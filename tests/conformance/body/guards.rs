@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use navlocks::{Lock, Loss};
+use navlocks::{Lock, LossCause};
 
 use super::start;
 use crate::backend::Backend;
@@ -12,7 +12,7 @@ use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
 fn decision_3_x21_release_consumes_the_guard() {
-    let _: fn(Lock) -> Result<(), Loss> = Lock::release;
+    let _: fn(Lock) -> Result<(), LossCause> = Lock::release;
     let arm = start();
     let [locks, other] = arm.clients();
     let lock = hold(locks.request("a"), "1st");
@@ -32,8 +32,8 @@ fn decision_3_x21_release_of_lost_lock_returns_the_loss() {
     let [locks, admin] = arm.clients();
     let lock = hold(locks.request("a"), "lock");
     assert_eq!(soon(admin.force_release("a")), Ok(1));
-    assert_eq!(soon(lock.lost()), Loss::ForceReleased);
-    assert_eq!(lock.release(), Err(Loss::ForceReleased));
+    assert_eq!(soon(lock.lost()), LossCause::ForceReleased);
+    assert_eq!(lock.release(), Err(LossCause::ForceReleased));
 }
 
 #[test]
@@ -112,18 +112,18 @@ fn loss_wakes_all_watches_of_the_lock() {
         gates.iter().for_each(|asleep| soon(asleep.opened()));
         let by = soon(thief.request("a").steal()).unwrap().request_id();
         for watcher in there {
-            assert_eq!(watcher.join().unwrap(), Loss::Stolen { by: by.into() });
+            assert_eq!(watcher.join().unwrap(), LossCause::Stolen { by: by.into() });
         }
         by
     });
     for watcher in here {
-        assert_eq!(watcher.join(), Loss::Stolen { by: by.into() });
+        assert_eq!(watcher.join(), LossCause::Stolen { by: by.into() });
     }
     // A later call has the same answer, every time.
-    assert_eq!(soon(lock.lost()), Loss::Stolen { by: by.into() });
-    assert_eq!(lock.loss(), Some(Loss::Stolen { by: by.into() }));
-    assert_eq!(lock.loss(), Some(Loss::Stolen { by: by.into() }));
-    assert_eq!(lock.release(), Err(Loss::Stolen { by: by.into() }));
+    assert_eq!(soon(lock.lost()), LossCause::Stolen { by: by.into() });
+    assert_eq!(lock.loss(), Some(LossCause::Stolen { by: by.into() }));
+    assert_eq!(lock.loss(), Some(LossCause::Stolen { by: by.into() }));
+    assert_eq!(lock.release(), Err(LossCause::Stolen { by: by.into() }));
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn loss_is_received_by_watches_that_outlive_the_guard() {
     assert!(!watches[0].poll());
     let by = soon(thief.request("a").steal()).unwrap().request_id();
     let [first, second, third] = watches;
-    assert_eq!(first.join(), Some(Loss::Stolen { by: by.into() }));
-    assert_eq!(second.join(), Some(Loss::Stolen { by: by.into() }));
+    assert_eq!(first.join(), Some(LossCause::Stolen { by: by.into() }));
+    assert_eq!(second.join(), Some(LossCause::Stolen { by: by.into() }));
     drop((lost, released));
     assert_eq!(third.join(), None);
     for watch in unpolled {
@@ -152,7 +152,7 @@ fn loss_is_reported_only_for_its_lock() {
     let [lost, kept] = ["a", "b"].map(|name| hold(locks.request(name), name));
     let mut waits = Task::start(kept.lost());
     assert_eq!(soon(admin.force_release("a")), Ok(1));
-    assert_eq!(soon(lost.lost()), Loss::ForceReleased);
+    assert_eq!(soon(lost.lost()), LossCause::ForceReleased);
     assert!(!waits.poll());
     assert_eq!(kept.loss(), None);
     drop(waits);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::{Loss, RequestErrorKind};
+use navlocks::{LossCause, RequestErrorKind};
 
 use super::start;
 use crate::backend::Backend;
@@ -21,10 +21,10 @@ fn h01_lock_is_lost_after_its_time_and_the_next_request_is_granted_then() {
     let lock = hold(locks.request("a").max_hold(SHORT), "lock");
     let mut next = Task::start(other.request("a").tag("next"));
     next.poll();
-    assert_eq!(soon(lock.lost()), Loss::HeldTooLong);
+    assert_eq!(soon(lock.lost()), LossCause::HeldTooLong);
     let next = next.join().unwrap();
     assert!(next.fencing_token() > lock.fencing_token());
-    assert_eq!(lock.release(), Err(Loss::HeldTooLong));
+    assert_eq!(lock.release(), Err(LossCause::HeldTooLong));
     drop(next);
     let seen = words(&received(&other, &mut events));
     let end = ["lock lost", "next granted", "next released"];
@@ -41,15 +41,15 @@ fn h02_time_begins_with_the_grant_and_ends_with_the_release() {
     let _released = hold(other.request("b").max_hold(SHORT), "free").release();
     // It waits for longer than it may hold.
     let timer = hold(locks.request("timer").max_hold(3 * SHORT), "timer");
-    assert_eq!(soon(timer.lost()), Loss::HeldTooLong);
+    assert_eq!(soon(timer.lost()), LossCause::HeldTooLong);
     shows(&locks, ["first"], ["waiter"]);
     first.release().unwrap();
     let waiter = waiter.join().unwrap();
-    assert_eq!(soon(waiter.lost()), Loss::HeldTooLong);
+    assert_eq!(soon(waiter.lost()), LossCause::HeldTooLong);
     // The time of a released lock takes nothing from the next holder.
     let next = hold(locks.request("b"), "next");
     let timer = hold(locks.request("timer").max_hold(2 * SHORT), "timer");
-    assert_eq!(soon(timer.lost()), Loss::HeldTooLong);
+    assert_eq!(soon(timer.lost()), LossCause::HeldTooLong);
     caught_up(&locks);
     assert_eq!(next.loss(), None);
 }
@@ -77,7 +77,7 @@ fn h06_scope_is_lost_on_all_its_names_at_once() {
     let lock = hold(locks.request(["a", "b"]).max_hold(SHORT), "lock");
     let mut next = Task::start(other.request(["b", "c"]).tag("next"));
     next.poll();
-    assert_eq!(soon(lock.lost()), Loss::HeldTooLong);
+    assert_eq!(soon(lock.lost()), LossCause::HeldTooLong);
     drop(next.join().unwrap());
     assert!(soon(other.request("a").if_available()).unwrap().is_some());
 }

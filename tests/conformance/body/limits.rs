@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::{BadLimit, DeadlockPolicy, Limit, Lock, Locks, Loss, Mode, RequestErrorKind};
+use navlocks::{BadLimit, DeadlockPolicy, Limit, Lock, Locks, LossCause, Mode, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -131,7 +131,7 @@ fn l09_steal_with_a_limit_takes_all_holders_and_the_queue_keeps_its_order() {
     let stolen = hold(thief.request("a").limit(2).steal(), "thief");
     shows(&thief, ["thief", "three"], ["four"]);
     for victim in victims {
-        assert_eq!(soon(victim.lost()), Loss::Stolen { by: stolen.request_id().into() });
+        assert_eq!(soon(victim.lost()), LossCause::Stolen { by: stolen.request_id().into() });
     }
 }
 

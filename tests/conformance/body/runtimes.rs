@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use navlocks::blocking::block_on;
 use navlocks::{
-    Acquire, Events, Lock, Locks, Loss, Request, RequestErrorKind, TryAcquire, TryRequest,
+    Acquire, Events, Lock, Locks, LossCause, Request, RequestErrorKind, TryAcquire, TryRequest,
 };
 
 use super::start;
@@ -119,7 +119,7 @@ fn thread_without_runtime_can_use_every_call() {
         let error = locks.request("a").timeout(after).blocking().unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });
         let stolen = locks.request("a").steal().blocking().unwrap();
-        assert_eq!(block_on(held.lost()), Loss::Stolen { by: stolen.request_id().into() });
+        assert_eq!(block_on(held.lost()), LossCause::Stolen { by: stolen.request_id().into() });
         assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
     });
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use futures_core::Stream;
-use navlocks::{FencingToken, Lock, Locks, Loss, RequestError, RequestErrorKind, RequestId};
+use navlocks::{FencingToken, Lock, Locks, LossCause, RequestError, RequestErrorKind, RequestId};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -21,7 +21,7 @@ fn f99_client_can_steal_from_itself() {
     let locks = arm.client();
     let first = hold(locks.request("a"), "first");
     let second = hold(locks.request("a").steal(), "second");
-    assert_eq!(soon(first.lost()), Loss::Stolen { by: second.request_id().into() });
+    assert_eq!(soon(first.lost()), LossCause::Stolen { by: second.request_id().into() });
     assert_eq!(second.loss(), None);
     shows(&locks, ["second"], []);
 }
@@ -32,7 +32,7 @@ fn f99_work_of_the_victim_continues_beside_the_thief() {
     let locks = arm.client();
     let result = soon(locks.request("a").with(async |lock| {
         let thief = locks.request("a").steal().await.unwrap();
-        assert_eq!(lock.lost().await, Loss::Stolen { by: thief.request_id().into() });
+        assert_eq!(lock.lost().await, LossCause::Stolen { by: thief.request_id().into() });
         (lock.fencing_token(), thief.fencing_token())
     }));
     let (robbed, thief) = result.unwrap();
@@ -47,7 +47,7 @@ fn g9_late_release_of_victim_does_not_release_the_thief() {
     let robbed = hold(victim.request("a"), "victim");
     let dropped = hold(victim.request("b"), "victim too");
     let stolen = hold(thief.request(["a", "b"]).steal(), "thief");
-    let loss = Loss::Stolen { by: stolen.request_id().into() };
+    let loss = LossCause::Stolen { by: stolen.request_id().into() };
     assert_eq!(soon(robbed.lost()), loss);
     assert_eq!(robbed.release(), Err(loss));
     drop(dropped);
@@ -90,9 +90,9 @@ fn check_race(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft)
     match answer {
         Err(error) => assert_eq!(error, RequestErrorKind::Stolen { by: by.into() }),
         Ok(lock) if lock.fencing_token() < token => {
-            assert_eq!(soon(lock.lost()), Loss::Stolen { by: by.into() });
-            assert_eq!(lock.loss(), Some(Loss::Stolen { by: by.into() }));
-            assert_eq!(lock.release(), Err(Loss::Stolen { by: by.into() }));
+            assert_eq!(soon(lock.lost()), LossCause::Stolen { by: by.into() });
+            assert_eq!(lock.loss(), Some(LossCause::Stolen { by: by.into() }));
+            assert_eq!(lock.release(), Err(LossCause::Stolen { by: by.into() }));
         }
         Ok(lock) => {
             caught_up(victim);
@@ -187,7 +187,7 @@ fn g14_g15_blocked_victim_is_woken_on_its_thread() {
             let hears = scope.spawn(move || soon(opens.open_asleep(robbed.lost())));
             soon(asleep.opened());
             let theft = steal(&thief);
-            assert_eq!(hears.join().unwrap(), Loss::Stolen { by: theft.by.into() });
+            assert_eq!(hears.join().unwrap(), LossCause::Stolen { by: theft.by.into() });
         });
         caught_up(&thief);
     }
@@ -250,13 +250,13 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
     let other = queue(&three, three.request(["a", "c"]), "X ac");
     let mut events = subscribe(&admin);
     assert_eq!(soon(admin.force_release("a")), Ok(2));
-    assert_eq!(soon(wide.lost()), Loss::ForceReleased);
-    assert_eq!(soon(narrow.lost()), Loss::ForceReleased);
-    assert_eq!(Loss::ForceReleased.dom_exception_name(), "AbortError");
+    assert_eq!(soon(wide.lost()), LossCause::ForceReleased);
+    assert_eq!(soon(narrow.lost()), LossCause::ForceReleased);
+    assert_eq!(LossCause::ForceReleased.dom_exception_name(), "AbortError");
     // The queue is processed from the state after the whole step.
     assert_eq!(words(&received(&admin, &mut events)), ["S ab lost", "S a lost", "X a granted"]);
     shows(&admin, ["X c", "X a"], ["X ac"]);
-    assert_eq!(wide.release(), Err(Loss::ForceReleased));
+    assert_eq!(wide.release(), Err(LossCause::ForceReleased));
     drop(next.join().unwrap());
     assert_eq!(apart.release(), Ok(()));
     drop(other.join().unwrap());
@@ -270,7 +270,7 @@ fn decision_4_force_release_reaches_all_of_many_holders() {
         (0..2_000).map(|_| soon(holders.request("a").shared()).unwrap()).collect();
     assert_eq!(soon(admin.force_release("a")), Ok(crowd.len()));
     for lock in crowd {
-        assert_eq!(soon(lock.lost()), Loss::ForceReleased);
+        assert_eq!(soon(lock.lost()), LossCause::ForceReleased);
     }
     shows(&admin, [], []);
 }
@@ -299,7 +299,7 @@ fn decision_5_steal_with_a_scope_takes_every_lock_that_intersects() {
     let stolen = hold(thief.request(["a", "c"]).steal(), "thief");
     let expected = ["thief requested", "S ab lost", "X c lost", "thief granted", "X b granted"];
     assert_eq!(words(&received(&thief, &mut events)), expected);
-    let loss = Loss::Stolen { by: stolen.request_id().into() };
+    let loss = LossCause::Stolen { by: stolen.request_id().into() };
     assert_eq!(soon(both.lost()), loss);
     assert_eq!(soon(single.lost()), loss);
     caught_up(&three);
@@ -318,7 +318,7 @@ fn decision_5_steal_reaches_all_of_many_holders() {
         (0..2_000).map(|_| soon(holders.request("a").shared()).unwrap()).collect();
     let stolen = hold(thief.request("a").steal(), "thief");
     for lock in crowd {
-        assert_eq!(soon(lock.lost()), Loss::Stolen { by: stolen.request_id().into() });
+        assert_eq!(soon(lock.lost()), LossCause::Stolen { by: stolen.request_id().into() });
     }
     shows(&thief, ["thief"], []);
 }

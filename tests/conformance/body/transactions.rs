@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use navlocks::Loss;
+use navlocks::LossCause;
 
 use super::start;
 use crate::backend::Backend;
@@ -218,7 +218,7 @@ fn x33_transaction_whose_lock_is_lost_does_not_commit() {
         let stolen = hold(thief.request("db/store").steal(), "thief");
         caught_up(&locks);
         go_on.open();
-        let loss = Loss::Stolen { by: stolen.request_id().into() };
+        let loss = LossCause::Stolen { by: stolen.request_id().into() };
         assert_eq!(outcome.join().unwrap(), Err(Aborted::Loss(loss)));
     });
     assert_eq!(database.committed("store", "key"), None);

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::waits::Live;
 use super::words::{
-    Answer, Blockers, Cause, ClientNo, Deadlock, Decided, Event, Info, Input, Mode, Name, Policy,
-    Refusal, RequestNo, Scope, Snapshot, State, Wait,
+    Answer, Blockers, ClientNo, Deadlock, Decided, Event, Info, Input, LossCause, Mode, Name,
+    Policy, Refusal, RequestNo, Scope, Snapshot, State, Wait,
 };
 
 /// A lock, or a lock request. "A lock request is a tuple of (scope, mode)."
@@ -162,7 +162,7 @@ impl Scopes {
             // Every held lock that intersects the scope is lost; the request goes before all
             // pending ones.
             Wait::Steal | Wait::StealAll => {
-                let cause = Cause::Stolen { by: request };
+                let cause = LossCause::Stolen { by: request };
                 self.lose(cause, |lock| intersect(&lock.scope, scope));
                 if wait == Wait::StealAll {
                     self.drop_pending(cause, |pending| intersect(&pending.scope, scope));
@@ -218,7 +218,7 @@ impl Scopes {
     /// Takes the lock of one request away, and processes the queue.
     fn expire(&mut self, request: RequestNo) -> bool {
         let before = self.held.len();
-        self.lose(Cause::HeldTooLong, |lock| lock.request == request);
+        self.lose(LossCause::HeldTooLong, |lock| lock.request == request);
         let is_lost = self.held.len() < before;
         self.process_queue();
         is_lost
@@ -247,7 +247,7 @@ impl Scopes {
     /// Releases all held locks whose scope has the name in one step, and processes the queue.
     fn force_release(&mut self, name: Name) -> usize {
         let before = self.held.len();
-        self.lose(Cause::ForceReleased, |lock| lock.scope.contains(&name));
+        self.lose(LossCause::ForceReleased, |lock| lock.scope.contains(&name));
         let count = before - self.held.len();
         self.process_queue();
         count
@@ -271,7 +271,7 @@ impl Scopes {
                 }
             }
             Policy::ReleaseAtOnce => {
-                self.lose(Cause::Suspended, |lock| lock.client == client);
+                self.lose(LossCause::Suspended, |lock| lock.client == client);
                 self.process_queue();
             }
         }
@@ -360,7 +360,7 @@ impl Scopes {
                     self.tell(Event::Lost {
                         request: entry.request,
                         client: entry.client,
-                        cause: Cause::Suspended,
+                        cause: LossCause::Suspended,
                     })
                 }
                 _ => self.grant(entry),
@@ -377,7 +377,7 @@ impl Scopes {
     }
 
     /// Takes held locks away, in the order of their grants.
-    fn lose(&mut self, cause: Cause, whose: impl Fn(&Entry) -> bool) {
+    fn lose(&mut self, cause: LossCause, whose: impl Fn(&Entry) -> bool) {
         let (lost, kept) = core::mem::take(&mut self.held).into_iter().partition(whose);
         self.held = kept;
         let lost: Vec<Entry> = lost;
@@ -387,7 +387,7 @@ impl Scopes {
     }
 
     /// Takes requests out of the queue, in its order.
-    fn drop_pending(&mut self, cause: Cause, whose: impl Fn(&Entry) -> bool) {
+    fn drop_pending(&mut self, cause: LossCause, whose: impl Fn(&Entry) -> bool) {
         let (dropped, kept) = core::mem::take(&mut self.queue).into_iter().partition(whose);
         self.queue = kept;
         let dropped: Vec<Entry> = dropped;
@@ -459,8 +459,8 @@ impl Scopes {
         for &client in clients {
             // To the embedder, at once.
             self.events.push_back(Event::Evicted { client });
-            self.lose(Cause::Evicted, |lock| lock.client == client);
-            self.drop_pending(Cause::Evicted, |pending| pending.client == client);
+            self.lose(LossCause::Evicted, |lock| lock.client == client);
+            self.drop_pending(LossCause::Evicted, |pending| pending.client == client);
         }
         self.process_queue();
     }

@@ -61,7 +61,7 @@ pub enum Policy {
 /// Why a lock was lost, or a pending request aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the input that did it")]
-pub enum Cause {
+pub enum LossCause {
     Stolen { by: RequestNo },
     ForceReleased,
     HeldTooLong,
@@ -74,8 +74,8 @@ pub enum Cause {
 #[allow(missing_docs, reason = "the fields are what their names say")]
 pub enum Event {
     Granted { request: RequestNo, client: ClientNo, token: u64 },
-    Lost { request: RequestNo, client: ClientNo, cause: Cause },
-    Aborted { request: RequestNo, client: ClientNo, cause: Cause },
+    Lost { request: RequestNo, client: ClientNo, cause: LossCause },
+    Aborted { request: RequestNo, client: ClientNo, cause: LossCause },
     Evicted { client: ClientNo },
 }
 
@@ -229,7 +229,7 @@ impl fmt::Display for Policy {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stolen { by } => write!(f, "stolen by r{by}"),

@@ -1,7 +1,7 @@
 //! The output of `query --json` and `watch --json`, for programs.
 
 use navlocks::events::Kind as What;
-use navlocks::{Event, LockInfo, Loss, Mode, PartitionSnapshot, Snapshot, Unclaimed};
+use navlocks::{Event, LockInfo, LossCause, Mode, PartitionSnapshot, Snapshot, Unclaimed};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -242,14 +242,14 @@ fn what(what: &What) -> (&'static str, More) {
     }
 }
 
-fn cause(loss: &Loss) -> More {
+fn cause(loss: &LossCause) -> More {
     let (cause, by) = match loss {
-        Loss::Stolen { by } => ("stolen", Some(by.request_id().to_string())),
-        Loss::ForceReleased => ("force-released", None),
-        Loss::HeldTooLong => ("held-too-long", None),
-        Loss::Evicted => ("evicted", None),
-        Loss::Suspended => ("suspended", None),
-        Loss::ClientEnded => ("client-ended", None),
+        LossCause::Stolen { by } => ("stolen", Some(by.request_id().to_string())),
+        LossCause::ForceReleased => ("force-released", None),
+        LossCause::HeldTooLong => ("held-too-long", None),
+        LossCause::Evicted => ("evicted", None),
+        LossCause::Suspended => ("suspended", None),
+        LossCause::ClientEnded => ("client-ended", None),
         _ => ("service", None),
     };
     More { cause: Some(cause), by, ..More::default() }

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 
 use clap::Args;
 use navlocks::events::Kind as What;
-use navlocks::{ClientId, Locks, Loss, Name, Snapshot};
+use navlocks::{ClientId, Locks, LossCause, Name, Snapshot};
 
 use super::target::Target;
 use super::{names, recovery, short};
@@ -48,7 +48,7 @@ impl Steal {
         let mut text = String::new();
         while let Some(received) = events.try_recv() {
             if let Ok(event) = received
-                && event.what == What::Lost(Loss::Stolen { by: by.into() })
+                && event.what == What::Lost(LossCause::Stolen { by: by.into() })
             {
                 text.push_str(&taken(&name, event.client, event.tag.as_deref(), event.pid));
             }

@@ -11,7 +11,7 @@ pub(crate) use waiting::{Waiting, allowed, who};
 use std::ffi::OsString;
 use std::time::Duration;
 
-use navlocks::{Lock, Loss};
+use navlocks::{Lock, LossCause};
 use rustix::process::{Signal, set_child_subreaper};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
@@ -55,7 +55,7 @@ pub(crate) enum Ending {
     /// This signal ended the command, and this process had passed it on.
     Passed(Signal),
     /// The command was terminated because the lock was lost.
-    Lost(Loss),
+    Lost(LossCause),
 }
 
 /// Runs the command until it ends, or until the grace after the loss of the lock is over.
@@ -113,7 +113,7 @@ struct Run {
     /// The end of the command, whose other processes are waited for.
     own_end: Option<Status>,
     /// The loss of the lock, and the end of the grace.
-    lost: Option<(Loss, Instant)>,
+    lost: Option<(LossCause, Instant)>,
     /// The command was continued after a stop, and the SIGCONT of this process is not read yet.
     resumed: bool,
     /// The last signal that was passed on.
@@ -187,7 +187,7 @@ impl Run {
     }
 
     /// Terminates or signals the command.
-    fn lose(&mut self, loss: Loss, lock: &Lock) {
+    fn lose(&mut self, loss: LossCause, lock: &Lock) {
         let tell = |fate: &str| {
             crate::printer::tell(&format!(
                 "'{}' is lost: {loss}; the command {fate}",
@@ -205,7 +205,7 @@ impl Run {
         // No other client is granted while the rest of the lease lasts.
         let grace = match (&loss, lock.locks().lease_left()) {
             // The rest of the time is for the processes to end, and for clocks of other speed.
-            (Loss::LeaseLapsed, Some(left)) => self.rules.grace.min(left / 2),
+            (LossCause::LeaseLapsed, Some(left)) => self.rules.grace.min(left / 2),
             _ => self.rules.grace,
         };
         tell(&format!("has {} to end", crate::command::say(grace)));

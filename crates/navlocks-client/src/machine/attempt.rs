@@ -7,7 +7,7 @@ use navlocks_wire::{self as wire, Fault, FaultCode, Hello, ToClient, ToService, 
 use super::{Begin, Command, LinkState, Machine, Phase};
 use crate::backoff::jitter;
 use crate::moment::Moment;
-use crate::requests::Loss;
+use crate::requests::LossCause;
 use crate::route::{DialError, Next};
 use crate::session::KnownSession;
 use crate::url::Url;
@@ -223,7 +223,7 @@ impl<T> Machine<T> {
             // Requests that came with the hello belong to the session that begins, so their steals
             // go on.
             self.mark_zero_rtt(false);
-            self.lapse(&Loss::ServiceGone);
+            self.lapse(&LossCause::ServiceGone);
             self.mark_zero_rtt(true);
         }
         self.session.welcomed(&welcome, sent);
@@ -294,7 +294,7 @@ impl<T> Machine<T> {
             if self.session.is_resumable() {
                 self.backoff.restart();
             }
-            self.lapse(&Loss::ServiceGone);
+            self.lapse(&LossCause::ServiceGone);
             return self.next(Next::AfterPause, now);
         }
         let may_start = is_absent && self.persists && self.settings.starts_service;

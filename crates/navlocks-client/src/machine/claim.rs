@@ -7,7 +7,7 @@ use navlocks_wire::{self as wire, Request, ToService};
 
 use super::{Command, LinkState, Machine};
 use crate::moment::Moment;
-use crate::requests::{Loss, Over};
+use crate::requests::{LossCause, Over};
 
 /// The most that is sent with a hello: it must fit into the buffer of a socket.
 const ZERO_RTT_BYTES_MAX: usize = 4 << 10;
@@ -66,7 +66,7 @@ impl<T> Machine<T> {
                 self.send_text(text);
                 self.mark_sent(number, true);
             }
-            Err(_) if is_held => self.end_request(number, Over::Lost(Loss::ServiceGone)),
+            Err(_) if is_held => self.end_request(number, Over::Lost(LossCause::ServiceGone)),
             Err(fault) => self.end_request(number, Over::refused(number, fault)),
         }
     }

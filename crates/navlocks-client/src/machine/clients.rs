@@ -3,7 +3,7 @@
 use navlocks_wire::{Fault, Open, ToService};
 
 use super::{Event, LinkState, Machine};
-use crate::requests::{Loss, Over, Stage};
+use crate::requests::{LossCause, Over, Stage};
 
 /// A client of the session.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl<T> Machine<T> {
     /// Checks that a request or question of this client can succeed.
     pub(super) fn check_client(&self, client: u64, request: u64) -> Result<(), Over> {
         let Some(client) = self.clients.get(&client) else {
-            return Err(Over::Lost(Loss::ClientEnded));
+            return Err(Over::Lost(LossCause::ClientEnded));
         };
         self.link.over(request).map_or(Ok(()), Err)?;
         let refused = client.refused.clone();
@@ -133,7 +133,7 @@ impl<T> Machine<T> {
             let Some(known) = self.requests.get(&number) else { continue };
             if known.request.client == client {
                 let over = match known.stage {
-                    Stage::Held(_) => Over::Lost(Loss::ServiceGone),
+                    Stage::Held(_) => Over::Lost(LossCause::ServiceGone),
                     _ => Over::refused(number, fault.clone()),
                 };
                 self.end_request(number, over);

@@ -7,7 +7,7 @@ use navlocks_wire::{Fault, FaultCode, ToService};
 use super::{Command, LinkState, Machine, Phase};
 use crate::keepalive::{Due, SIGN_OF_LIFE};
 use crate::moment::Moment;
-use crate::requests::{Loss, Over};
+use crate::requests::{LossCause, Over};
 use crate::route::{DialError, Next};
 
 /// How often in a row a service may end a session because of the client's messages, until the users
@@ -101,10 +101,10 @@ impl<T> Machine<T> {
             // The session ends: the service releases its locks, and a successor need not wait for
             // this client.
             FaultCode::LeaseLapsed => {
-                self.lapse(&Loss::LeaseLapsed);
+                self.lapse(&LossCause::LeaseLapsed);
                 self.session.ended(now);
             }
-            _ => self.lapse(&Loss::ServiceGone),
+            _ => self.lapse(&LossCause::ServiceGone),
         }
         self.last_fault = Some(fault);
         if is_moved {
@@ -182,7 +182,7 @@ impl<T> Machine<T> {
         self.give_up_queries(|query| query.is_in_doubt());
         // Without a secret the session cannot be resumed.
         if !self.session.is_resumable() {
-            self.lapse(&Loss::ServiceGone);
+            self.lapse(&LossCause::ServiceGone);
         }
         if self.may_end() {
             return self.end();

@@ -29,7 +29,7 @@ use crate::backoff::{Backoff, Random, Starts};
 use crate::keepalive::Keepalive;
 use crate::moment::Moment;
 use crate::queries::KnownQuery;
-use crate::requests::{KnownRequest, Loss, Over};
+use crate::requests::{KnownRequest, LossCause, Over};
 use crate::route::Route;
 use crate::session::KnownSession;
 
@@ -72,7 +72,7 @@ impl LinkState {
             Self::Up | Self::Down => None,
             Self::GaveUp => Some(Over::Unreachable),
             Self::Refused(fault) => Some(Over::refused(id, fault.clone())),
-            Self::Leaving | Self::Gone => Some(Over::Lost(Loss::ClientEnded)),
+            Self::Leaving | Self::Gone => Some(Over::Lost(LossCause::ClientEnded)),
         }
     }
 }
@@ -317,7 +317,7 @@ impl<T> Machine<T> {
     /// Ends all locks if the lease is over.
     pub fn check_lease(&mut self, now: Moment) {
         if now >= self.session.lease_deadline() {
-            self.lapse(&Loss::LeaseLapsed);
+            self.lapse(&LossCause::LeaseLapsed);
             if let Phase::Connected { .. } = self.phase {
                 // The service may still keep locks that the client has given up. The next
                 // connection begins a new session.
@@ -375,7 +375,7 @@ impl<T> Machine<T> {
     }
 
     /// Ends the session: held locks are lost, and pending requests wait for the next session.
-    fn lapse(&mut self, loss: &Loss) {
+    fn lapse(&mut self, loss: &LossCause) {
         self.session.lapse();
         self.presence = None;
         // Later messages of the connection belong to a session that is over.
@@ -385,7 +385,7 @@ impl<T> Machine<T> {
 
     /// Ends everything: no message will be sent any more.
     fn end(&mut self) {
-        self.lapse(&Loss::ServiceGone);
+        self.lapse(&LossCause::ServiceGone);
         self.phase = Phase::Ended;
         if !self.link.is_over() {
             self.give_up(LinkState::Gone);

@@ -1,11 +1,11 @@
 //! The user's verbs for requests, and their ends.
 
 use navlocks_core::FencingToken;
-use navlocks_wire::{self as wire, Cause, Request, RequestKey, ToService};
+use navlocks_wire::{self as wire, Request, RequestKey, ToService};
 
 use super::{Event, LinkState, Machine};
 use crate::moment::Moment;
-use crate::requests::{KnownRequest, Lapsed, Loss, Over, Stage};
+use crate::requests::{KnownRequest, Lapsed, LossCause, Over, Stage};
 
 /// The outcome of a request at one moment.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl<T> Machine<T> {
     }
 
     /// Returns how a lock was lost, until it is released.
-    pub fn loss(&self, number: u64) -> Option<&Loss> {
+    pub fn loss(&self, number: u64) -> Option<&LossCause> {
         self.requests.get(&number)?.loss()
     }
 
@@ -96,7 +96,7 @@ impl<T> Machine<T> {
     }
 
     /// Releases a lock, or acknowledges its loss. Returns the loss, and the data of the driver.
-    pub fn release(&mut self, number: u64) -> Option<(Option<Loss>, T)> {
+    pub fn release(&mut self, number: u64) -> Option<(Option<LossCause>, T)> {
         let request = self.forget(number)?;
         let loss = request.loss().cloned().or_else(|| self.predicted_loss(&request));
         self.send(&ToService::Release(number));
@@ -127,10 +127,10 @@ impl<T> Machine<T> {
 
     /// Returns the loss of a lock that its client releases while a steal of the same client is
     /// pending: the service receives the steal before the release.
-    fn predicted_loss(&self, released: &KnownRequest<T>) -> Option<Loss> {
+    fn predicted_loss(&self, released: &KnownRequest<T>) -> Option<LossCause> {
         let thief = self.steals.thief_of(&released.request)?;
         let thief = RequestKey::new(self.session.number(), thief);
-        Some(Loss::Taken { cause: Cause::Stolen(thief), thief: None })
+        Some(LossCause::Taken { cause: wire::LossCause::Stolen(thief), thief: None })
     }
 
     /// Ends a request without a lock. A held lock is not affected.
@@ -157,7 +157,7 @@ impl<T> Machine<T> {
         let is_meant = |owner: u64| client.is_none_or(|client| client == owner);
         for number in self.alive() {
             if self.requests.get(&number).is_some_and(|known| is_meant(known.request.client)) {
-                self.end_request(number, Over::Lost(Loss::ClientEnded));
+                self.end_request(number, Over::Lost(LossCause::ClientEnded));
             }
         }
         let queries = self.queries.iter().filter(|(_, query)| is_meant(query.client()));
@@ -165,7 +165,7 @@ impl<T> Machine<T> {
     }
 
     /// Ends the session of all requests.
-    pub(super) fn lapse_requests(&mut self, loss: &Loss) {
+    pub(super) fn lapse_requests(&mut self, loss: &LossCause) {
         for number in self.alive() {
             match self.requests.get_mut(&number).map(KnownRequest::lapse) {
                 Some(Lapsed::OutcomeUnknown) => self.end_request(number, Over::OutcomeUnknown),

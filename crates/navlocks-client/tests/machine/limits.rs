@@ -1,6 +1,6 @@
 //! The limits of a welcome: the client refuses what the service would refuse, item by item.
 
-use navlocks_client::{Begin, Event, Loss, Over, QueryFailure};
+use navlocks_client::{Begin, Event, LossCause, Over, QueryFailure};
 use navlocks_core::{Scope, Wait};
 use navlocks_wire::{FaultCode, Names, Question, Request, ToService};
 
@@ -99,7 +99,7 @@ fn requests_beyond_the_limits_of_the_next_session_end_and_the_others_go_on() {
     peer.breaks();
     peer.hear();
     peer.welcome(r#""secret":"s","resumed":true,"#, SMALL);
-    assert_eq!(peer.machine.loss(lock), Some(&Loss::ServiceGone));
+    assert_eq!(peer.machine.loss(lock), Some(&LossCause::ServiceGone));
     assert!(!peer.machine.is_pending(waiter) && peer.machine.is_pending(short));
     let claimed = peer.sent.iter().filter_map(|message| match message {
         ToService::Request(request) => Some(request.id),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use navlocks_client::{Begin, LinkState, Loss, Outcome, Over, QueryFailure};
+use navlocks_client::{Begin, LinkState, LossCause, Outcome, Over, QueryFailure};
 use navlocks_core::Wait;
 use navlocks_wire::{self as wire, Question};
 
@@ -122,7 +122,7 @@ impl Player {
                 let number = self.number(label);
                 let loss = self.peer.wait_until(|peer| peer.machine.loss(number).cloned());
                 let loss = match loss {
-                    Loss::Taken { cause, .. } => format!("{cause:?}"),
+                    LossCause::Taken { cause, .. } => format!("{cause:?}"),
                     other => format!("{other:?}"),
                 };
                 assert!(loss.starts_with(cause), "{loss}");

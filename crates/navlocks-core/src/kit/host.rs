@@ -18,7 +18,7 @@ use self::forward::{Bounds, Forward, Hosted};
 use self::numbers::{Numbers, Secret};
 use self::table::Table;
 use super::limits::{Limits, within};
-use super::{Refusal, Space};
+use super::{Space, SpaceError};
 use crate::{
     Answer, ClientId, DeadlockPolicy, DowngradeError, FencingToken, HashKey, LockInfo, LockManager,
     Mode, Name, Request, RequestError, RequestId, SuspendPolicy, TokenTooLarge,
@@ -413,9 +413,9 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
 }
 
 impl HostError {
-    fn of(refusal: Refusal) -> Self {
+    fn of(refusal: SpaceError) -> Self {
         match refusal {
-            Refusal::Request(RequestError::UnknownClient) => Self::UnknownMember,
+            SpaceError::Request(RequestError::UnknownClient) => Self::UnknownMember,
             refusal => Self::Refused(refusal),
         }
     }

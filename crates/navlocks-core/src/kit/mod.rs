@@ -64,9 +64,9 @@ mod space;
 pub use host::{Address, Group, Host, HostError, HostLock, HostSink, HostSnapshot, Member, Memory};
 pub use limits::{LimitExceeded, Limits};
 pub use notes::Notes;
-pub use space::{About, Refusal, Space};
+pub use space::{About, Space, SpaceError};
 
-use crate::{Cause, ClientId, Deadlock, FencingToken, Mode, RequestId};
+use crate::{ClientId, Deadlock, FencingToken, LossCause, Mode, RequestId};
 
 /// The types that an embedder attaches to each request.
 pub trait Embedder {
@@ -147,11 +147,11 @@ pub enum Notice<'a, Time> {
     /// The client aborted its pending request.
     Withdrawn,
     /// The pending request was aborted, not by its client.
-    Aborted(Cause),
+    Aborted(LossCause),
     /// The lock was taken away.
     Lost {
         /// Why.
-        cause: Cause,
+        cause: LossCause,
         /// When it was granted.
         since: Time,
     },

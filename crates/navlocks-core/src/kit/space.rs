@@ -51,20 +51,20 @@ pub struct About<Tag> {
 
 /// Why a space refused a request. Nothing of it is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SpaceError {
     /// The engine refused it.
     Request(RequestError),
     /// To wait would close a cycle, under [`DeadlockPolicy::Refuse`].
     Deadlock(Deadlock),
 }
 
-impl From<RequestError> for Refusal {
+impl From<RequestError> for SpaceError {
     fn from(error: RequestError) -> Self {
         Self::Request(error)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SpaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request(error) => error.fmt(f),
@@ -75,7 +75,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for SpaceError {}
 
 impl<E: Embedder> Space<E> {
     /// Bytes that each name of a live request takes, the text of a long name aside.
@@ -155,7 +155,7 @@ impl<E: Embedder> Space<E> {
         request: &Request,
         (note, tag): (E::Note, Option<E::Tag>),
         sink: &mut S,
-    ) -> Result<(RequestId, Answer), Refusal> {
+    ) -> Result<(RequestId, Answer), SpaceError> {
         let now = sink.now();
         let (id, answer) = self.manager.request(client, request)?;
         self.notes.attach(id, note, now);

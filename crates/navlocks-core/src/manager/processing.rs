@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::LockManager;
 use crate::id::Index;
-use crate::{Cause, Event, Mode, Name, SuspendPolicy};
+use crate::{Event, LossCause, Mode, Name, SuspendPolicy};
 
 impl LockManager {
     /// <https://w3c.github.io/web-locks/#release-the-lock>
@@ -55,13 +55,13 @@ impl LockManager {
     pub(super) fn force_release_locks(&mut self, name: &Name) -> usize {
         let mut held: Vec<Index> = self.seating.holders(name).collect();
         self.seating.sort(&mut held);
-        self.take_away(&held, Cause::ForceReleased);
+        self.take_away(&held, LossCause::ForceReleased);
         self.process_the_lock_request_queue();
         held.len()
     }
 
     /// Takes the lock of one holder, and lets the queue go on.
-    pub(super) fn take_one_away(&mut self, lock: Index, cause: Cause) {
+    pub(super) fn take_one_away(&mut self, lock: Index, cause: LossCause) {
         self.take_away(&[lock], cause);
         self.process_the_lock_request_queue();
     }
@@ -87,7 +87,7 @@ impl LockManager {
         if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
             // Under this policy a suspended client is granted nothing: the request is aborted.
             let request = self.seating.id(entry);
-            self.send(owner, Event::Lost { request, client, cause: Cause::Suspended });
+            self.send(owner, Event::Lost { request, client, cause: LossCause::Suspended });
             self.depart(entry);
             return;
         }

@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use super::LockManager;
 use crate::id::Index;
 use crate::seating::Place;
-use crate::{Answer, Cause, ClientId, Event, FencingToken, Mode, Request, RequestId, Scope, Wait};
+use crate::{
+    Answer, ClientId, Event, FencingToken, LossCause, Mode, Request, RequestId, Scope, Wait,
+};
 
 impl LockManager {
     /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are
@@ -112,11 +114,11 @@ impl LockManager {
         }
         self.seating.sort(&mut victims);
         victims.dedup();
-        self.take_away(&victims, Cause::Stolen { by });
+        self.take_away(&victims, LossCause::Stolen { by });
     }
 
     /// Takes entries from their clients, in the order given: each client receives the cause.
-    pub(super) fn take_away(&mut self, entries: &[Index], cause: Cause) {
+    pub(super) fn take_away(&mut self, entries: &[Index], cause: LossCause) {
         for &entry in entries {
             let owner = self.owner(entry);
             let request = self.seating.id(entry);

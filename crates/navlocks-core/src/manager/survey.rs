@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::LockManager;
 use crate::id::Index;
 use crate::seating::Waits;
-use crate::{Cause, ClientId, Mode, Name, RequestId};
+use crate::{ClientId, LossCause, Mode, Name, RequestId};
 
 /// The queue of one name, for reading.
 #[derive(Clone, Copy, Debug)]
@@ -139,17 +139,17 @@ impl LockManager {
     /// Takes away the lock that `request` holds, and no other one. Returns false, and nothing
     /// happens, when it holds none.
     pub fn force_release_one(&mut self, request: RequestId) -> bool {
-        self.take_lock(request, Cause::ForceReleased)
+        self.take_lock(request, LossCause::ForceReleased)
     }
 
     /// Takes away the lock that `request` holds because its time is over: the engine has no clock,
     /// so an embedder with a maximum hold calls this. Returns false, and nothing happens, when it
     /// holds none.
     pub fn expire(&mut self, request: RequestId) -> bool {
-        self.take_lock(request, Cause::HeldTooLong)
+        self.take_lock(request, LossCause::HeldTooLong)
     }
 
-    fn take_lock(&mut self, request: RequestId, cause: Cause) -> bool {
+    fn take_lock(&mut self, request: RequestId, cause: LossCause) -> bool {
         let held = self.seating.find(request).filter(|&entry| self.seating.is_held(entry));
         if let Some(entry) = held {
             self.take_one_away(entry, cause);

@@ -6,7 +6,7 @@ use super::LockManager;
 use crate::client::{SuspendPolicy, Suspension};
 use crate::id::Index;
 use crate::seating::Waits;
-use crate::{Cause, ClientId, Event, Mode, Request, Wait};
+use crate::{ClientId, Event, LossCause, Mode, Request, Wait};
 
 impl LockManager {
     /// Suspends a client: its events are kept for it until it is [resumed](Self::resume), and its
@@ -29,7 +29,7 @@ impl LockManager {
                 let mut held: Vec<Index> = self.entries_of(index).collect();
                 held.retain(|&entry| self.seating.is_held(entry));
                 self.seating.sort(&mut held);
-                self.take_away(&held, Cause::Suspended);
+                self.take_away(&held, LossCause::Suspended);
                 self.process_the_lock_request_queue();
             }
         }
@@ -124,7 +124,7 @@ impl LockManager {
             self.send_now(Event::Evicted { client: self.clients.id(client) });
             let mut entries: Vec<Index> = self.entries_of(client).collect();
             self.seating.sort(&mut entries);
-            self.take_away(&entries, Cause::Evicted);
+            self.take_away(&entries, LossCause::Evicted);
         }
         self.process_the_lock_request_queue();
     }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::{Mode, Request, State};
 use navlocks_wire::{
-    self as wire, Cause, ClientKey, Fault, FaultCode, Granted, Lost, RequestKey, Resume, ToClient,
+    self as wire, ClientKey, Fault, FaultCode, Granted, LossCause, Lost, RequestKey, Resume,
+    ToClient,
 };
 
 use super::Hub;
@@ -219,7 +220,7 @@ impl Hub {
         if is_held {
             tracing::error!(session = number, id, %fault, "a held lock cannot be claimed");
             self.metrics.losses.not_reclaimed.inc();
-            let lost = Lost::new(id, Cause::NotReclaimed);
+            let lost = Lost::new(id, LossCause::NotReclaimed);
             self.sessions.say(number, &ToClient::Lost(lost));
         } else {
             self.refuse(number, id, fault);
@@ -366,7 +367,7 @@ impl Hub {
         let Some(id) = partitions[partition].restore(asking, token, &mut around) else {
             tracing::error!(session = number, request, token, "two sessions claim one lock");
             self.holds.end(asking.key());
-            self.lose_claimed(asking, Cause::NotReclaimed, None);
+            self.lose_claimed(asking, LossCause::NotReclaimed, None);
             return;
         };
         if let Some(session) = self.sessions.get_mut(number) {
@@ -383,7 +384,12 @@ impl Hub {
     }
 
     /// Tells a client that a request which it claims was taken away, and describes the thief.
-    pub(super) fn lose_claimed(&mut self, asking: &Asking, cause: Cause, thief: Option<Rc<str>>) {
+    pub(super) fn lose_claimed(
+        &mut self,
+        asking: &Asking,
+        cause: LossCause,
+        thief: Option<Rc<str>>,
+    ) {
         let &Asking { client: ClientKey { session: number, client }, number: id, slot, .. } =
             asking;
         self.registry.lose(RequestKey::new(number, id), slot, cause);
@@ -398,8 +404,8 @@ impl Hub {
 
     /// Describes a thief whose theft an earlier service carried out, as far as it is known now: its
     /// request, or the process of its session.
-    fn describe_thief(&self, cause: Cause) -> Option<Rc<str>> {
-        let Cause::Stolen(thief) = cause else { return None };
+    fn describe_thief(&self, cause: LossCause) -> Option<Rc<str>> {
+        let LossCause::Stolen(thief) = cause else { return None };
         let Some(session) = self.sessions.get(thief.session) else {
             let process = self.found.get(thief.session)?.record.process?;
             return Some(process.to_string().into());

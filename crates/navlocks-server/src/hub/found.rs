@@ -9,7 +9,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{self as wire, Cause, RequestKey};
+use navlocks_wire::{self as wire, LossCause, RequestKey};
 
 use super::Hub;
 use super::backlog::{Ending, WORK_PER_TURN};
@@ -28,7 +28,7 @@ pub(crate) struct FoundSessions {
     /// The registry has no requests, so nothing is granted before all sessions have claimed.
     pub(crate) whole: bool,
     /// In a cluster: the requests that must not be claimed, and why.
-    pub(crate) taken: HashMap<RequestKey, Cause>,
+    pub(crate) taken: HashMap<RequestKey, LossCause>,
     /// In a cluster: no token above this was ever given.
     pub(crate) given: u64,
 }
@@ -163,7 +163,7 @@ impl FoundSessions {
     pub(crate) fn lose(
         &mut self,
         key: RequestKey,
-        cause: Cause,
+        cause: LossCause,
         thief: Option<Rc<str>>,
         registry: &mut Registry,
     ) -> Option<RequestRecord> {

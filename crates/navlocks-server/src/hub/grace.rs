@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use navlocks_core::Wait;
 use navlocks_wire::{
-    self as wire, Answer, Ask, Cause, Fault, FaultCode, Question, QueuePlace, Reply, RequestKey,
-    ToClient,
+    self as wire, Answer, Ask, Fault, FaultCode, LossCause, Question, QueuePlace, Reply,
+    RequestKey, ToClient,
 };
 
 use super::Hub;
@@ -156,9 +156,9 @@ impl Hub {
     }
 }
 
-fn thief(cause: Cause) -> Option<RequestKey> {
+fn thief(cause: LossCause) -> Option<RequestKey> {
     match cause {
-        Cause::Stolen(thief) => Some(thief),
+        LossCause::Stolen(thief) => Some(thief),
         _ => None,
     }
 }

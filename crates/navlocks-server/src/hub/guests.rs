@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::{Name, Wait};
-use navlocks_wire::{Cause, Pending, RequestKey, ToClient};
+use navlocks_wire::{LossCause, Pending, RequestKey, ToClient};
 
 use super::Hub;
 use super::backlog::{Unfinished, WORK_PER_TURN};
@@ -155,7 +155,7 @@ impl Hub {
     /// Takes away what absent sessions hold on these names, and with the older steal all that waits
     /// in the room for them too.
     fn rob_absent(&mut self, partition: PartitionIndex, thief: &Asking, hashes: &[u64]) {
-        let cause = Cause::Stolen(thief.key());
+        let cause = LossCause::Stolen(thief.key());
         let words = self.partitions[partition].describe_thief(thief, &self.sessions);
         let mut victims = self.room.holders(hashes);
         if thief.request.wait == Wait::StealAll {
@@ -172,7 +172,12 @@ impl Hub {
         self.room.dismiss(record);
     }
 
-    pub(super) fn lose_in_room(&mut self, key: RequestKey, cause: Cause, thief: Option<Rc<str>>) {
+    pub(super) fn lose_in_room(
+        &mut self,
+        key: RequestKey,
+        cause: LossCause,
+        thief: Option<Rc<str>>,
+    ) {
         if let Some(record) = self.found.lose(key, cause, thief.clone(), &mut self.registry) {
             self.dismiss(&record);
         } else if let Some((partition, asking)) = self.room.leave(key) {
@@ -190,7 +195,7 @@ impl Hub {
     ) -> usize {
         let hashes: Vec<u64> = self.partitions[partition].hashes(&name.clone().into()).collect();
         let victims = self.room.holders(&hashes);
-        victims.iter().for_each(|&key| self.lose_in_room(key, Cause::ForceReleased, None));
+        victims.iter().for_each(|&key| self.lose_in_room(key, LossCause::ForceReleased, None));
         self.admit(now);
         victims.len()
     }

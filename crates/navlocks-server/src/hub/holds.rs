@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{Cause, RequestKey};
+use navlocks_wire::{LossCause, RequestKey};
 use tokio::sync::Notify;
 
 use super::Hub;
@@ -86,7 +86,7 @@ impl Hub {
                 }
                 // An absent session holds it, and is told when it comes back.
                 _ => {
-                    self.lose_in_room(key, Cause::HeldTooLong, None);
+                    self.lose_in_room(key, LossCause::HeldTooLong, None);
                     self.admit(now);
                 }
             }

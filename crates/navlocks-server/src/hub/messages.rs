@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use navlocks_core::{Request, Wait};
 use navlocks_wire::{
-    self as wire, Cause, ClientKey, Fault, FaultCode, Lost, NotListening, Open, Refused,
+    self as wire, ClientKey, Fault, FaultCode, LossCause, Lost, NotListening, Open, Refused,
     RequestKey, ToClient, ToService,
 };
 
@@ -93,7 +93,7 @@ impl Hub {
         if token.is_some() {
             // The service has released this lock, and the client does not know yet.
             self.metrics.losses.not_reclaimed.inc();
-            let lost = Lost::new(request, Cause::NotReclaimed);
+            let lost = Lost::new(request, LossCause::NotReclaimed);
             self.sessions.say(number, &ToClient::Lost(lost));
             return Ok(());
         }

@@ -2,7 +2,7 @@
 //!
 //! The same for a session that lives here, for one that a registry knows, and in a cluster.
 
-use navlocks_wire::Cause;
+use navlocks_wire::LossCause;
 
 use crate::store::Standing;
 
@@ -16,7 +16,7 @@ pub(super) enum Verdict {
     /// It goes on waiting at this place.
     Queue(u64),
     /// It is over.
-    Lost(Cause),
+    Lost(LossCause),
     /// It is not known, and counts as a new one.
     New,
 }
@@ -25,7 +25,7 @@ pub(super) enum Verdict {
 /// that its client believes in.
 pub(super) fn judge(
     known: Option<Standing>,
-    taken: Option<Cause>,
+    taken: Option<LossCause>,
     believed: Option<u64>,
 ) -> Verdict {
     match (taken, known, believed) {
@@ -34,7 +34,7 @@ pub(super) fn judge(
         (None, Some(Standing::Held(token)), Some(believed)) if token == believed => {
             Verdict::Keep(token)
         }
-        (None, _, Some(_)) => Verdict::Lost(Cause::NotReclaimed),
+        (None, _, Some(_)) => Verdict::Lost(LossCause::NotReclaimed),
         (None, Some(Standing::Pending(place)), None) => Verdict::Queue(place),
         (None, None, None) => Verdict::New,
     }
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn every_case_has_its_verdict() {
-        const FORCED: Cause = Cause::ForceReleased;
-        const OTHER: Cause = Cause::NotReclaimed;
+        const FORCED: LossCause = LossCause::ForceReleased;
+        const OTHER: LossCause = LossCause::NotReclaimed;
         let (held, pending) = (Some(Standing::Held(7)), Some(Standing::Pending(3)));
         let lost = Some(Standing::Lost(FORCED));
         // The standing that is known, and the verdict for no token, the right one, and another one.
@@ -60,8 +60,8 @@ mod tests {
         for (known, verdicts) in table {
             for (believed, verdict) in [None, Some(7), Some(8)].into_iter().zip(verdicts) {
                 assert_eq!(judge(known, None, believed), verdict, "{known:?} {believed:?}");
-                let taken = judge(known, Some(Cause::Evicted), believed);
-                assert_eq!(taken, Verdict::Lost(Cause::Evicted), "{known:?} {believed:?}");
+                let taken = judge(known, Some(LossCause::Evicted), believed);
+                assert_eq!(taken, Verdict::Lost(LossCause::Evicted), "{known:?} {believed:?}");
             }
         }
     }

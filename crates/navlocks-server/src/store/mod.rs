@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use navlocks_core::HashKey;
-use navlocks_wire::{Cause, RequestKey};
+use navlocks_wire::{LossCause, RequestKey};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
@@ -144,8 +144,8 @@ impl Store {
             log.refuse_claims();
         }
         let cause_of = |taken: &crate::cluster::TakenRecord| match taken.thief {
-            Some((thief, request)) => Cause::Stolen(RequestKey::new(thief.number(), request)),
-            None => Cause::ForceReleased,
+            Some((thief, request)) => LossCause::Stolen(RequestKey::new(thief.number(), request)),
+            None => LossCause::ForceReleased,
         };
         let found = Found {
             taken: taken.iter().map(|taken| (key_of(taken), cause_of(taken))).collect(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use navlocks_core::{HashKey, Mode};
-use navlocks_wire::{Cause, RequestKey};
+use navlocks_wire::{LossCause, RequestKey};
 
 use super::request_table::{RequestRecord, RequestTable};
 use super::session_table::{SessionRecord, SessionTable};
@@ -73,7 +73,7 @@ pub(crate) struct Found {
     /// claimed or ended.
     pub(crate) whole: bool,
     /// In a cluster: the requests that were taken away and must not be claimed.
-    pub(crate) taken: HashMap<RequestKey, Cause>,
+    pub(crate) taken: HashMap<RequestKey, LossCause>,
     /// In a cluster: no token above this was ever given.
     pub(crate) given: u64,
 }
@@ -291,7 +291,7 @@ impl Registry {
     }
 
     /// Notes that a request was taken away: its client cannot claim it any more.
-    pub(crate) fn lose(&mut self, request: RequestKey, slot: Index, cause: Cause) {
+    pub(crate) fn lose(&mut self, request: RequestKey, slot: Index, cause: LossCause) {
         if let Some(log) = &mut self.log {
             log.lose(request, cause);
         }

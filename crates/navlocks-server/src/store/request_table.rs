@@ -6,7 +6,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 
 use navlocks_core::Mode;
-use navlocks_wire::{Cause, RequestKey};
+use navlocks_wire::{LossCause, RequestKey};
 
 use super::NUMBERS_END;
 use super::table::{Index, Slot, Table, WORDS};
@@ -45,7 +45,7 @@ pub(crate) enum Standing {
     /// It held its lock, under this token.
     Held(u64),
     /// It was taken away, and its client has not taken note.
-    Lost(Cause),
+    Lost(LossCause),
 }
 
 // The kinds of a request's slot.
@@ -226,8 +226,8 @@ impl RequestTable {
     }
 
     /// Notes that a request was taken away.
-    pub(super) fn lose(&mut self, slot: Index, cause: Cause) {
-        if let Cause::Stolen(by) = cause {
+    pub(super) fn lose(&mut self, slot: Index, cause: LossCause) {
+        if let LossCause::Stolen(by) = cause {
             self.set(slot, THIEF_SESSION, u64::from(by.session));
             self.set(slot, THIEF_REQUEST, by.request);
         }
@@ -305,26 +305,26 @@ fn count_names(words: &Slot) -> usize {
     (words[0] >> 16 & 0xffff) as usize
 }
 
-fn cause_number(cause: Cause) -> u64 {
+fn cause_number(cause: LossCause) -> u64 {
     match cause {
-        Cause::Stolen(_) => 1,
-        Cause::ForceReleased => 2,
-        Cause::Evicted => 3,
-        Cause::Suspended => 4,
-        Cause::ClientEnded => 5,
-        Cause::NotReclaimed => 6,
-        Cause::HeldTooLong => 7,
+        LossCause::Stolen(_) => 1,
+        LossCause::ForceReleased => 2,
+        LossCause::Evicted => 3,
+        LossCause::Suspended => 4,
+        LossCause::ClientEnded => 5,
+        LossCause::NotReclaimed => 6,
+        LossCause::HeldTooLong => 7,
     }
 }
 
-fn cause_of(number: u64, by: RequestKey) -> Cause {
+fn cause_of(number: u64, by: RequestKey) -> LossCause {
     match number {
-        1 => Cause::Stolen(by),
-        2 => Cause::ForceReleased,
-        3 => Cause::Evicted,
-        4 => Cause::Suspended,
-        5 => Cause::ClientEnded,
-        7 => Cause::HeldTooLong,
-        _ => Cause::NotReclaimed,
+        1 => LossCause::Stolen(by),
+        2 => LossCause::ForceReleased,
+        3 => LossCause::Evicted,
+        4 => LossCause::Suspended,
+        5 => LossCause::ClientEnded,
+        7 => LossCause::HeldTooLong,
+        _ => LossCause::NotReclaimed,
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use navlocks_wire::{Cause, RequestKey};
+use navlocks_wire::{LossCause, RequestKey};
 
 use crate::cluster::{
     Change, ChangeNumber, Gate, Registry as SlotRegistry, SessionKey, SessionRecord, TakenRecord,
@@ -80,11 +80,13 @@ impl SlotLog {
     }
 
     /// Writes that a request was taken away. All frames wait for the change.
-    pub(super) fn lose(&mut self, victim: RequestKey, cause: Cause) {
+    pub(super) fn lose(&mut self, victim: RequestKey, cause: LossCause) {
         // A claim that was judged is not claimed again: the judgement is the same.
         let thief = match cause {
-            Cause::Stolen(thief) => self.keys.get(&thief.session).map(|&key| (key, thief.request)),
-            Cause::NotReclaimed => return,
+            LossCause::Stolen(thief) => {
+                self.keys.get(&thief.session).map(|&key| (key, thief.request))
+            }
+            LossCause::NotReclaimed => return,
             _ => None,
         };
         let Some(&key) = self.keys.get(&victim.session) else { return };

@@ -1,6 +1,6 @@
 //! Each message, once.
 
-use navlocks_wire::{Cause, FaultCode, Lost, Reply, RequestKey, ToClient, What};
+use navlocks_wire::{FaultCode, LossCause, Lost, Reply, RequestKey, ToClient, What};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -52,7 +52,7 @@ fn a_thief_is_named() {
     let (mut thief, welcome) = Client::tcp(service.tcp());
     thief.say(r#"{"request":{"id":5,"names":["a"],"wait":"steal","tag":"night\u0007ly"}}"#);
     thief.granted(5);
-    let cause = Cause::Stolen(RequestKey::new(welcome.session, 5));
+    let cause = LossCause::Stolen(RequestKey::new(welcome.session, 5));
     let words = Some(r"night\u{7}ly".into());
     assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause, thief: words }));
     // Over a Unix socket the service knows the process, and cuts a long tag.
@@ -139,8 +139,8 @@ fn a_listener_hears_of_everything() {
             (1, What::Requested),
             (1, What::Granted(token)),
             (2, What::Requested),
-            (1, What::Lost(Cause::ClientEnded)),
-            (2, What::Aborted(Cause::ClientEnded)),
+            (1, What::Lost(LossCause::ClientEnded)),
+            (2, What::Aborted(LossCause::ClientEnded)),
         ]
     );
     listener.say(r#"{"unlisten":0}"#);
@@ -206,7 +206,7 @@ fn questions_are_answered() {
     assert_eq!(ask(r#""deadlocks""#), Reply::Deadlocks(vec![]));
     assert_eq!(ask(r#"{"force-release":"b"}"#), Reply::Released(0));
     first.say(r#"{"ask":{"id":10,"question":{"force-release":"a"}}}"#);
-    assert_eq!(first.hear(), ToClient::Lost(Lost::new(1, Cause::ForceReleased)));
+    assert_eq!(first.hear(), ToClient::Lost(Lost::new(1, LossCause::ForceReleased)));
     second.granted(1);
 }
 

@@ -1,7 +1,7 @@
 //! Downgrades: a lock gets a mode that allows more holders, in place.
 
 use navlocks_core::Mode;
-use navlocks_wire::{Cause, Downgrade, Lost, Reply, ToClient, Welcome, What};
+use navlocks_wire::{Downgrade, LossCause, Lost, Reply, ToClient, Welcome, What};
 
 use crate::client::{Client, tcp_stream};
 use crate::running::Running;
@@ -82,7 +82,7 @@ fn w03_downgrade_of_a_lost_or_unknown_lock_has_no_answer() {
     other.say(r#"{"ask":{"id":1,"question":{"force-release":"a"}}}"#);
     other.hear();
     holder.say_all([TO_SHARED, r#"{"downgrade":{"id":9,"mode":"shared"}}"#]);
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, Cause::ForceReleased)));
+    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LossCause::ForceReleased)));
     holder.settle();
     // Neither has a pending request.
     other.hold(2, "a");
@@ -166,5 +166,5 @@ fn w04_downgrade_whose_message_was_lost_counts_by_the_claim() {
     // A claim of the stricter mode is no claim of this lock any more.
     let claim = claim_of(token, r#"{"limit":3}"#);
     let mut holder = claim_by_tcp(&service, &welcome, &claim);
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, Cause::NotReclaimed)));
+    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LossCause::NotReclaimed)));
 }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{Cause, FaultCode, Lost, ToClient};
+use navlocks_wire::{FaultCode, LossCause, Lost, ToClient};
 
 use crate::client::Client;
 use crate::running::Running;
 
-const LOST: Cause = Cause::HeldTooLong;
+const LOST: LossCause = LossCause::HeldTooLong;
 
 fn request(id: u64, max_hold_ms: u64) -> String {
     format!(r#"{{"request":{{"id":{id},"names":["a"],"max-hold-ms":{max_hold_ms}}}}}"#)

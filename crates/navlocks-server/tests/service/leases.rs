@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use navlocks_server::Config;
-use navlocks_wire::{Cause, FaultCode, Lost, RequestKey, ToClient};
+use navlocks_wire::{FaultCode, LossCause, Lost, RequestKey, ToClient};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -249,7 +249,7 @@ fn a_loss_that_got_lost_is_told_after_the_welcome() {
     thief.leave();
     let mut client = Client::resume(service.tcp(), &welcome);
     assert!(client.welcome().resumed);
-    let cause = Cause::Stolen(RequestKey::new(thiefs.session, 1));
+    let cause = LossCause::Stolen(RequestKey::new(thiefs.session, 1));
     // The thief is described although it has left.
     let lost = ToClient::Lost(Lost { id: 1, cause, thief: Some("nightly".into()) });
     client.name_all(&[r#""id":1,"names":["a"],"token":1"#]);

@@ -82,11 +82,11 @@ pub async fn acquire<T>(
 /// ```
 /// # navlocks::blocking::block_on(async {
 /// # let locks = navlocks::Locks::new();
-/// use navlocks::{Loss, lineage};
+/// use navlocks::{LossCause, lineage};
 ///
 /// let stuck = locks.request("printer").await?;
 /// assert_eq!(lineage::force_release(&locks, "printer").await?, 1);
-/// assert_eq!(stuck.loss(), Some(Loss::ForceReleased));
+/// assert_eq!(stuck.loss(), Some(LossCause::ForceReleased));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```

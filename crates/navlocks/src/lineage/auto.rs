@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use navlocks_core::{FencingToken, Mode, RequestId, Scope};
 
-use crate::error::{Loss, RequestError};
+use crate::error::{LossCause, RequestError};
 use crate::lock::Lock;
 use crate::request::{Request, TryRequest};
 
@@ -128,7 +128,7 @@ impl AutoLock {
     }
 
     /// Returns how the lock was lost, if it was.
-    pub fn loss(&self) -> Option<Loss> {
+    pub fn loss(&self) -> Option<LossCause> {
         self.0.loss()
     }
 
@@ -265,7 +265,7 @@ pub enum ReleaseError {
     /// Some work failed, with this error.
     Failed(Arc<dyn Error + Send + Sync>),
     /// The lock was lost before all work had ended.
-    Lost(Loss),
+    Lost(LossCause),
     /// Some work panicked, in another task.
     Panicked,
     /// The lock had been released already, so the work was dropped.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
+use navlocks_core::kit::{About, Embedder, Notes, Notice, Sink, Space, SpaceError};
 use navlocks_core::{
     Answer, Blockers, ClientId, DeadlockPolicy, LockManager, Mode, Name, Request, RequestId,
     State as Stage,
@@ -16,7 +16,7 @@ use super::holds::Holds;
 use super::watchers::Watchers;
 use crate::backend::Watched;
 use crate::clock::Moment;
-use crate::error::{DowngradeError, Loss};
+use crate::error::{DowngradeError, LossCause};
 use crate::events::{Event, Kind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
@@ -47,7 +47,7 @@ impl Embedder for Tasks {
 #[derive(Debug, Default)]
 struct Notices {
     /// Requests that another client ended, until their future or guard is gone.
-    ended: HashMap<RequestId, Loss>,
+    ended: HashMap<RequestId, LossCause>,
     watchers: Watchers,
     holds: Holds,
     inboxes: Inboxes,
@@ -120,7 +120,7 @@ impl Shard {
         extras: Option<&Extras>,
         now: Moment,
         losses: &AtomicU64,
-    ) -> Result<(RequestId, Answer), Refusal> {
+    ) -> Result<(RequestId, Answer), SpaceError> {
         let Self { space, notices, .. } = self;
         let mut sink = Collect { notices, losses, now: Some(now) };
         let tag = extras.and_then(|extras| extras.tag.clone());
@@ -155,7 +155,7 @@ impl Shard {
 
     /// Releases a lock, or returns how it was lost and forgets that.
     #[inline]
-    pub(super) fn release(&mut self, id: RequestId, losses: &AtomicU64) -> Result<(), Loss> {
+    pub(super) fn release(&mut self, id: RequestId, losses: &AtomicU64) -> Result<(), LossCause> {
         let Self { space, notices, .. } = self;
         if space.release(id, &mut Collect { notices, losses, now: None }) {
             notices.watchers.end(id, &mut notices.wakes);
@@ -176,7 +176,7 @@ impl Shard {
         downgraded.map_err(|error| match error {
             navlocks_core::DowngradeError::Upgrade => DowngradeError::Upgrade,
             navlocks_core::DowngradeError::NotHeld => {
-                DowngradeError::Lost(self.loss(id).unwrap_or(Loss::ClientEnded))
+                DowngradeError::Lost(self.loss(id).unwrap_or(LossCause::ClientEnded))
             }
         })
     }
@@ -208,13 +208,13 @@ impl Shard {
     }
 
     /// Returns how a lock was lost, if it was.
-    pub(super) fn loss(&self, id: RequestId) -> Option<Loss> {
+    pub(super) fn loss(&self, id: RequestId) -> Option<LossCause> {
         self.notices.ended.get(&id).cloned()
     }
 
     /// Takes how a request ended that is not live: its future or guard asks once.
-    pub(super) fn take_loss(&mut self, id: RequestId) -> Loss {
-        self.notices.ended.remove(&id).unwrap_or(Loss::ClientEnded)
+    pub(super) fn take_loss(&mut self, id: RequestId) -> LossCause {
+        self.notices.ended.remove(&id).unwrap_or(LossCause::ClientEnded)
     }
 
     /// Returns the tag of a live request, and for how long it has been pending or held.
@@ -243,7 +243,7 @@ impl Shard {
         watch: &mut Option<u64>,
         waker: Waker,
         losses: &AtomicU64,
-    ) -> (Poll<Result<(), Loss>>, Option<Waker>) {
+    ) -> (Poll<Result<(), LossCause>>, Option<Waker>) {
         if let Some(loss) = self.loss(id) {
             return (Poll::Ready(Err(loss)), Some(waker));
         }
@@ -307,7 +307,7 @@ impl Sink<Tasks> for Collect<'_> {
             }
             Notice::Lost { cause, .. } => self.lose(id, notes, cause.into()),
             Notice::Aborted(cause) => self.end(id, notes, cause.into()),
-            Notice::ClientEnded { .. } => self.lose(id, notes, Loss::ClientEnded),
+            Notice::ClientEnded { .. } => self.lose(id, notes, LossCause::ClientEnded),
             Notice::Withdrawn => {
                 self.notices.holds.end(id);
                 if let Some(waker) = take_waker(notes, id) {
@@ -342,8 +342,8 @@ impl Sink<Tasks> for Collect<'_> {
             Notice::Withdrawn => Kind::Withdrawn,
             Notice::Aborted(cause) => Kind::Aborted(cause.into()),
             Notice::Lost { cause, .. } => Kind::Lost(cause.into()),
-            Notice::ClientEnded { held_since: Some(_) } => Kind::Lost(Loss::ClientEnded),
-            Notice::ClientEnded { held_since: None } => Kind::Aborted(Loss::ClientEnded),
+            Notice::ClientEnded { held_since: Some(_) } => Kind::Lost(LossCause::ClientEnded),
+            Notice::ClientEnded { held_since: None } => Kind::Aborted(LossCause::ClientEnded),
             Notice::Deadlock(deadlock) => Kind::Deadlock(deadlock.clone().into()),
             Notice::Contended => return,
         };
@@ -356,13 +356,13 @@ impl Sink<Tasks> for Collect<'_> {
 
 impl Collect<'_> {
     /// Ends a request whose client did not receive its last notice yet, and counts the loss.
-    fn lose(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: Loss) {
+    fn lose(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: LossCause) {
         self.losses.fetch_add(1, Ordering::Release);
         self.end(id, notes, loss);
     }
 
     /// Ends a request that another client ended.
-    fn end(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: Loss) {
+    fn end(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: LossCause) {
         let Notices { ended, watchers, holds, wakes, .. } = &mut *self.notices;
         ended.insert(id, loss);
         holds.end(id);

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
-use navlocks_core::kit::Refusal;
+use navlocks_core::kit::SpaceError;
 #[cfg(not(loom))]
 use navlocks_core::kit::spin;
 use navlocks_core::{
@@ -30,7 +30,7 @@ use super::shard::Shard;
 use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
 use crate::clock::Moment;
 use crate::deadlock::Cycle;
-use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
+use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot};
@@ -184,7 +184,7 @@ impl Backend for Space {
     }
 
     #[inline(never)]
-    fn release(&self, id: RequestId) -> Result<(), Loss> {
+    fn release(&self, id: RequestId) -> Result<(), LossCause> {
         let mut shard = self.lock(shard_of(id));
         let released = shard.release(id, &self.losses);
         self.settle(shard);
@@ -203,7 +203,7 @@ impl Backend for Space {
         self.losses.load(Ordering::Acquire)
     }
 
-    fn loss(&self, id: RequestId) -> Option<Loss> {
+    fn loss(&self, id: RequestId) -> Option<LossCause> {
         self.lock_request(id).loss(id)
     }
 
@@ -213,7 +213,7 @@ impl Backend for Space {
         watched: Watched,
         watch: &mut Option<u64>,
         waker: &Waker,
-    ) -> Poll<Result<(), Loss>> {
+    ) -> Poll<Result<(), LossCause>> {
         let waker = waker.clone();
         let mut shard = self.lock_request(id);
         let (poll, unused) = shard.watch(id, watched, watch, waker, &self.losses);
@@ -305,7 +305,7 @@ impl Space {
     fn settle_and_answer(
         &self,
         mut shard: MutexGuard<'_, Shard>,
-        decided: Result<(RequestId, Decided), Refusal>,
+        decided: Result<(RequestId, Decided), SpaceError>,
         waker: &Waker,
     ) -> Answer {
         let answer = match decided {
@@ -315,8 +315,8 @@ impl Space {
                 Answer::Pending(id)
             }
             Ok((_, Decided::Unavailable)) => Answer::Unavailable,
-            Err(Refusal::Request(error)) => Answer::Failed(error.into()),
-            Err(Refusal::Deadlock(cycle)) => {
+            Err(SpaceError::Request(error)) => Answer::Failed(error.into()),
+            Err(SpaceError::Deadlock(cycle)) => {
                 Answer::Failed(RequestErrorKind::Deadlock(cycle.into()))
             }
         };

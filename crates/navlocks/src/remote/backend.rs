@@ -19,7 +19,7 @@ use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestErrorKind};
+use crate::error::{LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
@@ -181,7 +181,7 @@ impl Backend for Handle {
         waits
     }
 
-    fn release(&self, id: RequestId) -> Result<(), Loss> {
+    fn release(&self, id: RequestId) -> Result<(), LossCause> {
         self.check_lease();
         self.input(|state| {
             // A guard's request stays until the guard is dropped, so there is one.
@@ -198,7 +198,7 @@ impl Backend for Handle {
         self.session.losses(Ordering::Acquire)
     }
 
-    fn loss(&self, id: RequestId) -> Option<Loss> {
+    fn loss(&self, id: RequestId) -> Option<LossCause> {
         self.lock().machine.loss(number_of(id)).cloned().map(Into::into)
     }
 
@@ -208,7 +208,7 @@ impl Backend for Handle {
         watched: Watched,
         watch: &mut Option<u64>,
         waker: &Waker,
-    ) -> Poll<Result<(), Loss>> {
+    ) -> Poll<Result<(), LossCause>> {
         self.check_lease();
         let waker = waker.clone();
         self.input(|state| {

@@ -9,7 +9,7 @@ use navlocks_wire::{self as wire, About, FaultCode};
 
 use crate::backend::Answer;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, Refusal, RequestErrorKind};
+use crate::error::{LossCause, QueryError, Refusal, RequestErrorKind};
 use crate::events::{Event, Kind};
 use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot, Unclaimed};
 
@@ -19,17 +19,17 @@ impl From<wire::Fault> for Refusal {
     }
 }
 
-impl From<navlocks_client::Loss> for Loss {
-    fn from(loss: navlocks_client::Loss) -> Self {
-        use navlocks_client::Loss;
+impl From<navlocks_client::LossCause> for LossCause {
+    fn from(loss: navlocks_client::LossCause) -> Self {
+        use navlocks_client::LossCause;
         match loss {
-            Loss::Taken { cause, thief } => match cause.into() {
+            LossCause::Taken { cause, thief } => match cause.into() {
                 Self::Stolen { by } => Self::Stolen { by: by.described(thief) },
                 other => other,
             },
-            Loss::ClientEnded => Self::ClientEnded,
-            Loss::LeaseLapsed => Self::LeaseLapsed,
-            Loss::ServiceGone => Self::ServiceGone,
+            LossCause::ClientEnded => Self::ClientEnded,
+            LossCause::LeaseLapsed => Self::LeaseLapsed,
+            LossCause::ServiceGone => Self::ServiceGone,
         }
     }
 }
@@ -41,7 +41,7 @@ impl From<Over> for Answer {
             Over::Refused(refused) => (*refused).into(),
             Over::Unreachable => RequestErrorKind::Unreachable,
             Over::OutcomeUnknown => RequestErrorKind::OutcomeUnknown,
-            Over::Lost(loss) => Loss::from(loss).into(),
+            Over::Lost(loss) => LossCause::from(loss).into(),
         })
     }
 }
@@ -67,17 +67,16 @@ impl From<QueryFailure> for QueryError {
     }
 }
 
-impl From<wire::Cause> for Loss {
-    fn from(cause: wire::Cause) -> Self {
-        use wire::Cause;
+impl From<wire::LossCause> for LossCause {
+    fn from(cause: wire::LossCause) -> Self {
         match cause {
-            Cause::Stolen(by) => Self::Stolen { by: RequestId::from(by).into() },
-            Cause::ForceReleased => Self::ForceReleased,
-            Cause::HeldTooLong => Self::HeldTooLong,
-            Cause::Evicted => Self::Evicted,
-            Cause::Suspended => Self::Suspended,
-            Cause::ClientEnded => Self::ClientEnded,
-            Cause::NotReclaimed => Self::ServiceGone,
+            wire::LossCause::Stolen(by) => Self::Stolen { by: RequestId::from(by).into() },
+            wire::LossCause::ForceReleased => Self::ForceReleased,
+            wire::LossCause::HeldTooLong => Self::HeldTooLong,
+            wire::LossCause::Evicted => Self::Evicted,
+            wire::LossCause::Suspended => Self::Suspended,
+            wire::LossCause::ClientEnded => Self::ClientEnded,
+            wire::LossCause::NotReclaimed => Self::ServiceGone,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loom::future::block_on;
 use loom::thread;
 use navlocks::lineage::{AutoLock, ReleaseError};
-use navlocks::{Locks, Loss};
+use navlocks::{Locks, LossCause};
 
 use crate::{assert_nothing_left, hold, model, poll, waiter};
 
@@ -81,7 +81,7 @@ fn work_under_lock_races_with_thief() {
         let endless = lock.wait_until(pending::<Result<(), Infallible>>());
         let other = thread::spawn(|| block_on(endless));
         let thief = hold(locks.request("a").steal());
-        let stolen = Loss::Stolen { by: thief.request_id().into() };
+        let stolen = LossCause::Stolen { by: thief.request_id().into() };
         let lost = |released| matches!(released, Err(ReleaseError::Lost(loss)) if loss == stolen);
         assert!(lost(block_on(lock.released())));
         assert!(lost(other.join().unwrap()));

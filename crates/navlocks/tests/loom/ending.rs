@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{Locks, Loss, RequestErrorKind};
+use navlocks::{Locks, LossCause, RequestErrorKind};
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
@@ -18,8 +18,8 @@ fn end_of_client_races_with_request() {
         ending.end();
         match request.join().unwrap() {
             Ok(lock) => {
-                assert_eq!(lock.loss(), Some(Loss::ClientEnded));
-                assert_eq!(lock.release(), Err(Loss::ClientEnded));
+                assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
+                assert_eq!(lock.release(), Err(LossCause::ClientEnded));
             }
             Err(error) => assert_eq!(error, RequestErrorKind::ClientEnded),
         }

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{Locks, Loss};
+use navlocks::{Locks, LossCause};
 use navlocks_core::LockManager;
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, waiter};
@@ -94,8 +94,8 @@ fn end_of_client_in_two_shards_races_with_query() {
         assert!(seen == before || seen.len() == 1 && !before.contains(&seen[0]), "{seen:?}");
         other.join().unwrap();
         let next = block_on(waiting.into_future()).unwrap();
-        assert_eq!(one.release(), Err(Loss::ClientEnded));
-        assert_eq!(two.release(), Err(Loss::ClientEnded));
+        assert_eq!(one.release(), Err(LossCause::ClientEnded));
+        assert_eq!(two.release(), Err(LossCause::ClientEnded));
         drop(next);
         assert_nothing_left(&locks, "a");
     });
@@ -114,8 +114,8 @@ fn scope_races_with_theft() {
         drop(hold(locks.request("a").steal()));
         other.join().unwrap();
         drop(hold(locks.request("b")));
-        assert!(matches!(robbed.loss(), Some(Loss::Stolen { .. })));
-        assert!(matches!(robbed.release(), Err(Loss::Stolen { .. })));
+        assert!(matches!(robbed.loss(), Some(LossCause::Stolen { .. })));
+        assert!(matches!(robbed.release(), Err(LossCause::Stolen { .. })));
         assert_nothing_left(&locks, "a");
     });
 }

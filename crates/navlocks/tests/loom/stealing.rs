@@ -6,7 +6,7 @@ use std::task::Poll;
 use loom::future::block_on;
 use loom::thread;
 use navlocks::events::Kind;
-use navlocks::{Events, Locks, Loss, RequestErrorKind, RequestId};
+use navlocks::{Events, Locks, LossCause, RequestErrorKind, RequestId};
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
@@ -29,7 +29,7 @@ fn steal_races_with_release() {
         assert!(thief.fencing_token() > token);
         let released = other.join().unwrap();
         assert_eq!(held(&locks), [thief.request_id()]);
-        let stolen = Loss::Stolen { by: thief.request_id().into() };
+        let stolen = LossCause::Stolen { by: thief.request_id().into() };
         let end = story_of(id, &mut events).pop();
         match released {
             Ok(()) => assert_eq!(end, Some(Kind::Released)),
@@ -57,7 +57,7 @@ fn steal_races_with_grant() {
         let released = releasing.join().unwrap();
         let thief = stealing.join().unwrap().unwrap();
         assert_eq!(held(&locks), [thief.request_id()]);
-        let stolen = Loss::Stolen { by: thief.request_id().into() };
+        let stolen = LossCause::Stolen { by: thief.request_id().into() };
         if polled.is_pending() {
             polled = poll(&mut waiting);
         }
@@ -87,7 +87,7 @@ fn steal_races_with_request() {
         });
         let thief = hold(locks.request("a").steal());
         let victim = victim.join().unwrap();
-        let stolen = Loss::Stolen { by: thief.request_id().into() };
+        let stolen = LossCause::Stolen { by: thief.request_id().into() };
         if let Some(victim) = victim {
             assert_eq!(victim.loss(), Some(stolen.clone()));
             assert_eq!(victim.release(), Err(stolen));
@@ -107,7 +107,7 @@ fn two_thieves_race() {
         let other = other.join().unwrap().unwrap();
         let (robbed, robber) =
             if one.fencing_token() < other.fencing_token() { (one, other) } else { (other, one) };
-        assert_eq!(robbed.loss(), Some(Loss::Stolen { by: robber.request_id().into() }));
+        assert_eq!(robbed.loss(), Some(LossCause::Stolen { by: robber.request_id().into() }));
         assert_eq!(robber.loss(), None);
         assert_eq!(held(&locks), [robber.request_id()]);
         drop((robbed, robber));
@@ -127,11 +127,11 @@ fn force_release_races_with_release_and_next_waiter_wakes() {
         let next = next.join().unwrap();
         // The thief stole from the first holder, from the next, or found the lock free.
         match (released, next) {
-            (Err(Loss::ForceReleased), Ok(next)) => {
+            (Err(LossCause::ForceReleased), Ok(next)) => {
                 assert_eq!((taken, next.loss()), (1, None));
             }
             (Ok(()), Ok(next)) => {
-                assert_eq!(next.loss(), (taken == 1).then_some(Loss::ForceReleased));
+                assert_eq!(next.loss(), (taken == 1).then_some(LossCause::ForceReleased));
             }
             (Ok(()), Err(error)) => {
                 assert_eq!(taken, 1);

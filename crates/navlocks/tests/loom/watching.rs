@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{Locks, Loss};
+use navlocks::{Locks, LossCause};
 
 use crate::{assert_nothing_left, hold, model, poll};
 
@@ -30,7 +30,10 @@ fn contention_watch_races_with_thief() {
         let lock = hold(locks.request("a"));
         let holder = thread::spawn(move || block_on(lock.contended()));
         let thief = hold(locks.request("a").steal());
-        assert_eq!(holder.join().unwrap(), Err(Loss::Stolen { by: thief.request_id().into() }));
+        assert_eq!(
+            holder.join().unwrap(),
+            Err(LossCause::Stolen { by: thief.request_id().into() })
+        );
         drop(thief);
         assert_nothing_left(&locks, "a");
     });
@@ -43,7 +46,7 @@ fn loss_watch_races_with_thief() {
         let lock = hold(locks.request("a"));
         let holder = thread::spawn(move || block_on(lock.lost()));
         let thief = hold(locks.request("a").steal());
-        assert_eq!(holder.join().unwrap(), Loss::Stolen { by: thief.request_id().into() });
+        assert_eq!(holder.join().unwrap(), LossCause::Stolen { by: thief.request_id().into() });
         drop(thief);
         assert_nothing_left(&locks, "a");
     });
@@ -57,7 +60,7 @@ fn loss_watch_races_with_end_of_client() {
         let lock = hold(ending.request("a"));
         let holder = thread::spawn(move || block_on(lock.lost()));
         ending.end();
-        assert_eq!(holder.join().unwrap(), Loss::ClientEnded);
+        assert_eq!(holder.join().unwrap(), LossCause::ClientEnded);
         assert_nothing_left(&locks, "a");
     });
 }
@@ -77,7 +80,7 @@ fn watch_that_ends_leaves_other_watch() {
             block_on(lost)
         });
         let thief = hold(locks.request("a").steal());
-        assert_eq!(holder.join().unwrap(), Loss::Stolen { by: thief.request_id().into() });
+        assert_eq!(holder.join().unwrap(), LossCause::Stolen { by: thief.request_id().into() });
         drop(thief);
         assert_nothing_left(&locks, "a");
     });

@@ -1,9 +1,9 @@
 //! Peers that violate the protocol.
 
-use navlocks::Loss;
+use navlocks::LossCause;
 use navlocks_wire::{
-    self as wire, Answer, Cause, Fault, FaultCode, Granted, Lost, Refused, Reply, ToClient,
-    ToService, Welcome,
+    self as wire, Answer, Fault, FaultCode, Granted, Lost, Refused, Reply, ToClient, ToService,
+    Welcome,
 };
 use tokio_tungstenite::tungstenite::Message;
 
@@ -86,7 +86,7 @@ fn messages_about_unknown_numbers_are_ignored() {
             ToClient::Granted(Granted { id: unknown, token: 1 }),
             ToClient::Granted(Granted { id: u64::MAX, token: u64::MAX }),
             ToClient::Unavailable(unknown),
-            ToClient::Lost(Lost::new(unknown, Cause::ForceReleased)),
+            ToClient::Lost(Lost::new(unknown, navlocks_wire::LossCause::ForceReleased)),
             ToClient::Refused(Refused { id: unknown, fault: fault.clone(), cycle: None }),
             ToClient::Contended(unknown),
             ToClient::Contended(1),
@@ -184,7 +184,7 @@ fn session_resumed_without_lease_ends_with_its_connection() {
         let (talk, resume) = peer.resumes(welcome(7)).await;
         assert_eq!(resume.alive, [1]);
         talk.breaks();
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         peer.begins(leased(8)).await;
     });
 }
@@ -245,7 +245,7 @@ fn error_of_unknown_kind_ends_the_session() {
         let (locks, mut talk) = connected(&peer, leased(7)).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.says_text(r#"{"error":{"code":"moon-phase","message":"Not today."}}"#).await;
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         talk.closes().await;
         peer.begins(leased(8)).await;
     });

@@ -2,10 +2,10 @@
 
 use std::future::IntoFuture as _;
 
-use navlocks::{Loss, RequestErrorKind, RequestId};
+use navlocks::{LossCause, RequestErrorKind, RequestId};
 use navlocks_wire::{
-    Cause, FaultCode, Limits, Lost, Open, Pending, QueuePlace, Request, RequestKey, ToClient,
-    ToService, Welcome,
+    FaultCode, Limits, Lost, Open, Pending, QueuePlace, Request, RequestKey, ToClient, ToService,
+    Welcome,
 };
 
 use crate::client::{begun, claimed, connected, held, polled, request_of, said};
@@ -201,13 +201,18 @@ fn refused_claim_is_a_loss_and_other_claims_stand() {
             let held = [claimed(1, "a", 1), claimed(2, "b", 2), claimed(3, "c", 3)];
             talk.hears_claim(&[&held[..], &[request_of(0, 4, "d")]].concat()).await;
             let thief = RequestKey::new(9, 9);
-            for (id, cause) in
-                [(1, Cause::Stolen(thief)), (3, Cause::NotReclaimed), (4, Cause::Stolen(thief))]
-            {
+            for (id, cause) in [
+                (1, navlocks_wire::LossCause::Stolen(thief)),
+                (3, navlocks_wire::LossCause::NotReclaimed),
+                (4, navlocks_wire::LossCause::Stolen(thief)),
+            ] {
                 talk.says(ToClient::Lost(Lost::new(id, cause))).await;
             }
-            assert_eq!(stolen.lost().await, Loss::Stolen { by: RequestId::from(thief).into() });
-            assert_eq!(refused.lost().await, Loss::ServiceGone);
+            assert_eq!(
+                stolen.lost().await,
+                LossCause::Stolen { by: RequestId::from(thief).into() }
+            );
+            assert_eq!(refused.lost().await, LossCause::ServiceGone);
             assert!(
                 matches!(pending.await, Err(error) if matches!(error.kind(), RequestErrorKind::Stolen { .. }))
             );
@@ -230,9 +235,9 @@ fn lock_that_its_client_steals_while_service_is_down_is_claimed_before_the_steal
         let (mut talk, _) = peer.wants_claim(lasting(7, 2)).await;
         let steal = Request { wait: navlocks_core::Wait::Steal, ..request_of(0, 2, "a") };
         talk.hears_claim(&[claimed(1, "a", 1), steal]).await;
-        let cause = Cause::Stolen(RequestKey::new(7, 2));
+        let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(7, 2));
         talk.says(ToClient::Lost(Lost::new(1, cause))).await;
-        assert!(matches!(victim.lost().await, Loss::Stolen { .. }));
+        assert!(matches!(victim.lost().await, LossCause::Stolen { .. }));
         talk.grants(2, 2).await;
         assert_eq!(thief.await.unwrap().loss(), None);
     });
@@ -252,7 +257,7 @@ fn claim_that_is_too_long_for_successor_is_loss() {
         let limits = Limits { message_bytes_max: 400, ..lasting(7, 2).limits };
         let (mut talk, _) = peer.wants_claim(Welcome { limits, ..lasting(7, 2) }).await;
         talk.hears_claim(&[claimed(2, "a", 2)]).await;
-        assert_eq!(long.lost().await, Loss::ServiceGone);
+        assert_eq!(long.lost().await, LossCause::ServiceGone);
         assert!(
             matches!(pending.await, Err(error) if matches!(error.kind(), RequestErrorKind::Refused(_)))
         );
@@ -271,7 +276,7 @@ fn session_of_another_number_is_not_claimed() {
         talk.breaks();
         let (mut talk, _) = peer.wants_claim(lasting(8, 2)).await;
         talk.hears(said(2, "b")).await;
-        assert_eq!(lock.loss(), Some(Loss::ServiceGone));
+        assert_eq!(lock.loss(), Some(LossCause::ServiceGone));
         drop(waiting);
     });
 }
@@ -294,7 +299,7 @@ fn successor_without_the_session_loses_locks_and_keeps_requests() {
         assert!(hello.resume.is_some());
         talk.fails(FaultCode::UnknownSession, "never heard of it").await;
         talk.ends().await;
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         // The place was one of another session.
         let mut talk = peer.begins(lasting(1, 2)).await;
         talk.hears(said(2, "b")).await;

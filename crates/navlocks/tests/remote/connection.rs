@@ -3,8 +3,8 @@
 use std::future::IntoFuture as _;
 use std::time::Duration;
 
-use navlocks::{ConnectError, Connection, Loss};
-use navlocks_wire::{Cause, FaultCode, Lost, ToClient, ToService};
+use navlocks::{ConnectError, Connection, LossCause};
+use navlocks_wire::{FaultCode, Lost, ToClient, ToService};
 
 use crate::client::{connected_by, connecting, held, polled, to};
 use crate::peer::{Peer, leased, welcome};
@@ -88,12 +88,12 @@ fn loss_is_watched_by_task_of_its_own() {
         let [first, second] = [&lock, &kept].map(|lock| tokio::spawn(lock.watch_loss()));
         tokio::task::yield_now().await;
         for id in [1, 2] {
-            talk.says(ToClient::Lost(Lost::new(id, Cause::ForceReleased))).await;
+            talk.says(ToClient::Lost(Lost::new(id, navlocks_wire::LossCause::ForceReleased))).await;
         }
-        assert_eq!(first.await.expect("it ends"), Some(Loss::ForceReleased));
-        assert_eq!(second.await.expect("it ends"), Some(Loss::ForceReleased));
+        assert_eq!(first.await.expect("it ends"), Some(LossCause::ForceReleased));
+        assert_eq!(second.await.expect("it ends"), Some(LossCause::ForceReleased));
         // A watch that is made later knows the loss, and none does after the guard.
-        assert_eq!(lock.watch_loss().await, Some(Loss::ForceReleased));
+        assert_eq!(lock.watch_loss().await, Some(LossCause::ForceReleased));
         let (watch, clone) = (lock.watch_loss(), lock.watch_loss().clone());
         drop(lock);
         assert_eq!((watch.await, clone.await), (None, None));

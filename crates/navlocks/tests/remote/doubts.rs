@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::{Loss, RequestErrorKind};
+use navlocks::{LossCause, RequestErrorKind};
 use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
 use crate::client::{
@@ -99,7 +99,7 @@ fn lease_that_ends_in_doubt_is_loss_with_eighth_of_it_left() {
         peer.goes_away();
         talk.closes().await;
         assert_eq!(lock.loss(), None);
-        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        assert_eq!(lock.lost().await, LossCause::LeaseLapsed);
         assert!(locks.lease_left().unwrap() <= LEASE / 8);
         // The next session begins with the pending request alone.
         peer.comes_back().await;
@@ -119,7 +119,7 @@ fn lease_that_ends_while_last_message_is_waited_for_is_loss_in_time() {
         let lock = held(&locks, "a", &mut talk).await;
         talk.fails(FaultCode::ShuttingDown, "until soon").await;
         // The peer does not close, so the client waits longer than the lease.
-        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        assert_eq!(lock.lost().await, LossCause::LeaseLapsed);
         drop(talk);
     });
 }
@@ -130,7 +130,7 @@ fn lock_whose_lease_ended_between_hello_and_welcome_is_not_claimed() {
         let peer = Peer::tcp().await;
         let (_locks, lock, waiting, mut talk) =
             greeting_again(&peer, leased_for(7, LEASE_MS)).await;
-        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        assert_eq!(lock.lost().await, LossCause::LeaseLapsed);
         let claim = Welcome { resumed: true, epoch: 1, ..leased(7) };
         talk.says(ToClient::Welcome(claim)).await;
         talk.hears_claim(&[request_of(0, 2, "b")]).await;
@@ -153,7 +153,7 @@ fn client_disconnects_while_service_is_down() {
         talk.breaks();
         assert_eq!(lock.loss(), None);
         locks.disconnect().await;
-        assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+        assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
         // A successor finds that the client is gone although its process is not.
         std::os::unix::net::UnixStream::connect(&path).unwrap_err();
     });

@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture as _;
 
-use navlocks_wire::{Cause, Lost, ToClient, ToService};
+use navlocks_wire::{Lost, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
 
 use crate::client::{begun, connected, connecting, held, polled, said, to};
@@ -72,7 +72,7 @@ fn request_dropped_at_any_point_is_aborted_at_the_service() {
         // Dropped after the loss, before the future was polled.
         let lost = begun(locks.request("a"));
         talk.hears(said(3, "a")).await;
-        talk.says(ToClient::Lost(Lost::new(3, Cause::ForceReleased))).await;
+        talk.says(ToClient::Lost(Lost::new(3, navlocks_wire::LossCause::ForceReleased))).await;
         talk.settles().await;
         drop(lost);
         talk.hears(ToService::Abort(3)).await;
@@ -146,7 +146,7 @@ fn ended_client_loses_its_locks_before_the_service_receives_it() {
         let waiting = begun(locks.request("b"));
         talk.hears(said(2, "b")).await;
         locks.end();
-        assert_eq!(lock.loss(), Some(navlocks::Loss::ClientEnded));
+        assert_eq!(lock.loss(), Some(navlocks::LossCause::ClientEnded));
         assert_eq!(waiting.await.unwrap_err(), navlocks::RequestErrorKind::ClientEnded);
         talk.hears(ToService::Close(0)).await;
         talk.hears(ToService::Release(2)).await;

@@ -1,6 +1,6 @@
 //! A service that has forgotten the session.
 
-use navlocks::{Loss, RequestErrorKind};
+use navlocks::{LossCause, RequestErrorKind};
 use navlocks_wire::{FaultCode, Open, ToService};
 
 use crate::client::{begun, connected, held, polled, request_of, said};
@@ -48,8 +48,8 @@ fn decision_2_forgotten_session_loses_locks_and_requests_again() {
             talk.hears(ToService::Open(Open { client: 1, partition: "p".into() })).await;
             // The client knows the loss before the service receives a message that could lead to
             // another grant.
-            assert_eq!(lock.loss(), Some(Loss::ServiceGone));
-            assert_eq!(lock.lost().await, Loss::ServiceGone);
+            assert_eq!(lock.loss(), Some(LossCause::ServiceGone));
+            assert_eq!(lock.lost().await, LossCause::ServiceGone);
             assert_eq!(locks.client_id().to_string(), "c8.0");
             assert_eq!(other.client_id().to_string(), "c8.1");
             talk.hears(ToService::Request(request_of(1, 2, "b"))).await;
@@ -61,7 +61,7 @@ fn decision_2_forgotten_session_loses_locks_and_requests_again() {
             assert_eq!(granted.request_id().to_string(), "r8.3");
             drop(pending);
             talk.hears(ToService::Abort(2)).await;
-            assert_eq!(lock.release(), Err(Loss::ServiceGone));
+            assert_eq!(lock.release(), Err(LossCause::ServiceGone));
             talk.hears(ToService::Release(1)).await;
         });
     }
@@ -100,7 +100,7 @@ fn session_resumed_with_another_number_is_a_new_one() {
         // Another session number: its state is not that of this client.
         let (mut talk, _) = peer.wants_claim(leased(8)).await;
         talk.hears(ToService::Open(Open { client: 1, partition: String::new() })).await;
-        assert_eq!(lock.loss(), Some(Loss::ServiceGone));
+        assert_eq!(lock.loss(), Some(LossCause::ServiceGone));
     });
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use navlocks::Loss;
+use navlocks::LossCause;
 use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
 use crate::client::{begun, connected, greeting_again, held, polled, request_of, said};
@@ -44,14 +44,14 @@ fn locks_live_while_pings_are_answered_and_are_lost_in_time_after() {
         assert_eq!(lock.loss(), None);
         let loss = lock.lost().await;
         let lost = Instant::now();
-        assert_eq!(loss, Loss::LeaseLapsed);
+        assert_eq!(loss, LossCause::LeaseLapsed);
         assert!(lost <= heard + LEASE, "{:?} late", lost - heard - LEASE);
         assert_eq!(lock.loss(), Some(loss));
         // The client wants nothing of its old session: the next one begins empty.
         talk.pings = Pings::Ignored;
         talk.ends().await;
         peer.begins(leased(8)).await;
-        assert_eq!(lock.release(), Err(Loss::LeaseLapsed));
+        assert_eq!(lock.release(), Err(LossCause::LeaseLapsed));
     });
 }
 
@@ -62,7 +62,7 @@ fn lock_is_lost_after_its_lease_even_if_no_task_could_run() {
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
         let lock = held(&locks, "a", &mut talk).await;
         held_up();
-        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        assert_eq!(lock.loss(), Some(LossCause::LeaseLapsed));
     });
 }
 
@@ -73,7 +73,7 @@ fn release_after_the_lease_reports_the_loss() {
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
         let lock = held(&locks, "a", &mut talk).await;
         held_up();
-        assert_eq!(lock.release(), Err(Loss::LeaseLapsed));
+        assert_eq!(lock.release(), Err(LossCause::LeaseLapsed));
     });
 }
 
@@ -108,11 +108,11 @@ fn a_grant_in_the_buffer(holder_asks_first: bool) {
         talk.grants(2, 2).await;
         held_up();
         if holder_asks_first {
-            assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+            assert_eq!(lock.loss(), Some(LossCause::LeaseLapsed));
         }
         talk.pings = Pings::Ignored;
         talk.ends().await;
-        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        assert_eq!(lock.loss(), Some(LossCause::LeaseLapsed));
         let mut talk = peer.begins(leased(8)).await;
         talk.hears(said(2, "b")).await;
         talk.grants(2, 20).await;
@@ -142,7 +142,7 @@ fn pong_buffered_beyond_the_lease_renews_nothing() {
         held_up();
         talk.pings = Pings::Ignored;
         talk.ends().await;
-        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        assert_eq!(lock.loss(), Some(LossCause::LeaseLapsed));
         peer.begins(leased(8)).await;
     });
 }
@@ -157,7 +157,7 @@ fn loss_is_reported_in_time_while_the_service_is_dialled() {
         talk.breaks();
         // The peer accepts and is silent from then on, as behind a broken network.
         let _silent = peer.socket().await;
-        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        assert_eq!(lock.lost().await, LossCause::LeaseLapsed);
         let lost = Instant::now();
         assert!(lost <= heard + LEASE, "{:?} late", lost - heard - LEASE);
     });
@@ -169,13 +169,13 @@ fn session_resumed_after_the_lease_releases_its_locks() {
         let peer = Peer::tcp().await;
         let (_locks, lock, waiting, mut talk) =
             greeting_again(&peer, leased_for(7, LEASE_MS)).await;
-        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        assert_eq!(lock.lost().await, LossCause::LeaseLapsed);
         // The service answers late, and counts from the hello.
         talk.says(ToClient::Welcome(Welcome { resumed: true, ..leased(7) })).await;
         talk.hears_claim(&[request_of(0, 2, "b")]).await;
         talk.grants(2, 2).await;
         assert_eq!(waiting.await.unwrap().loss(), None);
-        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        assert_eq!(lock.loss(), Some(LossCause::LeaseLapsed));
     });
 }
 
@@ -188,7 +188,7 @@ fn lapse_reported_by_the_service_is_a_loss() {
         let waiting = begun(locks.request("b"));
         talk.hears(said(2, "b")).await;
         talk.fails(FaultCode::LeaseLapsed, "too late").await;
-        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        assert_eq!(lock.lost().await, LossCause::LeaseLapsed);
         talk.closes().await;
         let mut talk = peer.begins(leased(8)).await;
         talk.hears(said(2, "b")).await;

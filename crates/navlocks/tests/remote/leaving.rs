@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
-use navlocks::{Locks, Loss, QueryError, RequestErrorKind};
+use navlocks::{Locks, LossCause, QueryError, RequestErrorKind};
 use navlocks_wire::ToService;
 use tokio::sync::Notify;
 
@@ -25,9 +25,9 @@ fn disconnect_returns_after_all_messages_are_sent() {
             talk.hears(ToService::Release(1)).await;
             talk.sees_leave().await;
             // The handles that are left know that their client ended.
-            assert_eq!(other.loss(), Some(Loss::ClientEnded));
-            assert_eq!(other.lost().await, Loss::ClientEnded);
-            assert_eq!(other.release(), Err(Loss::ClientEnded));
+            assert_eq!(other.loss(), Some(LossCause::ClientEnded));
+            assert_eq!(other.lost().await, LossCause::ClientEnded);
+            assert_eq!(other.release(), Err(LossCause::ClientEnded));
             assert_eq!(locks.request("c").await.unwrap_err(), RequestErrorKind::ClientEnded);
             assert_eq!(locks.query().await.unwrap_err(), QueryError::ClientEnded);
             assert_eq!(
@@ -55,7 +55,7 @@ fn disconnect_loses_locks_before_the_service_receives_it() {
         let mut leaving = Box::pin(locks.disconnect());
         assert!(polled(&mut leaving).is_pending());
         // No other task has run: the service has received nothing.
-        assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+        assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
         leaving.await;
@@ -85,7 +85,7 @@ fn disconnect_without_connection_returns_at_once() {
         peer.goes_away();
         talk.breaks();
         locks.disconnect().await;
-        assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+        assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
     });
     run(async {
         // The client leaves while it connects.

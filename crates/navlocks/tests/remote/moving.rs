@@ -229,7 +229,7 @@ fn owner_that_does_not_know_the_session_begins_another() {
         let (mut talk, _) = owner.greeted().await;
         talk.fails(FaultCode::UnknownSession, "never heard of it").await;
         let mut talk = owner.begins(clustered(8, 2)).await;
-        assert_eq!(lock.loss(), Some(navlocks::Loss::ServiceGone));
+        assert_eq!(lock.loss(), Some(navlocks::LossCause::ServiceGone));
         assert_eq!(talk.hear_request().await, request_of(0, 2, "b"));
         drop(pending);
     });
@@ -242,7 +242,7 @@ fn session_without_secret_is_over_when_its_locks_move() {
         let (locks, mut talk) = connected(&node, welcome(7)).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.moves(Some(&owner)).await;
-        assert_eq!(lock.lost().await, navlocks::Loss::ServiceGone);
+        assert_eq!(lock.lost().await, navlocks::LossCause::ServiceGone);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::{Locks, Loss, QueryError, RequestErrorKind};
+use navlocks::{Locks, LossCause, QueryError, RequestErrorKind};
 use navlocks_wire::{Answer, Reply, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
@@ -117,7 +117,7 @@ fn request_times_out_without_a_service() {
         let lock = held(&locks, "a", &mut talk).await;
         peer.goes_away();
         talk.breaks();
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         let after = Duration::from_millis(20);
         let error = locks.request("a").timeout(after).await.unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });

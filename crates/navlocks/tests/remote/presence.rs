@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use navlocks::Loss;
+use navlocks::LossCause;
 use navlocks_wire::{FaultCode, ToService, Welcome};
 use rustix::io::{FdFlags, fcntl_getfd};
 
@@ -55,7 +55,7 @@ fn presence_of_a_session_that_is_over_ends() {
         talk.breaks();
         let mut talk = peer.greeted().await.0;
         talk.fails(FaultCode::UnknownSession, "never heard of it").await;
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         assert!(!listens(&first));
         talk.ends().await;
         let mut talk = peer.begins(present(&second, lasting(8, 2))).await;

@@ -1,6 +1,6 @@
 //! A service that refuses a client for good.
 
-use navlocks::{Locks, Loss, QueryError, RequestErrorKind};
+use navlocks::{Locks, LossCause, QueryError, RequestErrorKind};
 use navlocks_wire::{FaultCode, ToService, Welcome};
 use tokio_tungstenite::tungstenite::http::StatusCode;
 
@@ -65,7 +65,7 @@ fn refused_reconnection_ends_all_locks_and_requests() {
                 assert!(error.to_string().ends_with("Not you."), "{error}");
             }
             assert!(matches!(question.await.unwrap(), Err(QueryError::Refused(_))));
-            assert_eq!(lock.lost().await, Loss::ServiceGone);
+            assert_eq!(lock.lost().await, LossCause::ServiceGone);
             // Later requests fail at once, also those of new clients.
             for locks in [locks.clone(), locks.new_client()] {
                 let mut request = locks.request("c").into_future();

@@ -1,7 +1,7 @@
 //! A connection that breaks, and a session that is resumed over the next one.
 
-use navlocks::{Loss, RequestErrorKind};
-use navlocks_wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
+use navlocks::{LossCause, RequestErrorKind};
+use navlocks_wire::{Lost, Open, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased, leased_for};
@@ -151,11 +151,11 @@ fn loss_not_received_before_the_break_is_received_after_it() {
         talk.settles().await;
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(7)).await;
-        let cause = Cause::Stolen(RequestKey::new(9, 9));
+        let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(9, 9));
         for id in [1, 2, 3] {
             talk.says(ToClient::Lost(Lost::new(id, cause))).await;
         }
-        assert!(matches!(lock.lost().await, Loss::Stolen { .. }));
+        assert!(matches!(lock.lost().await, LossCause::Stolen { .. }));
         assert!(matches!(unheard.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));
         assert!(matches!(pending.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));
         talk.hears(ToService::Release(2)).await;
@@ -199,7 +199,7 @@ fn claim_has_clients_that_were_opened_without_a_connection() {
         let (mut talk, resume) = peer.resumes(leased(7)).await;
         assert_eq!(resume.clients, [open(2, "")]);
         assert!(resume.alive.is_empty());
-        assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+        assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
         let _waiting = begun(second.request("b"));
         assert_eq!(talk.hear_request().await.client, 2);
     });

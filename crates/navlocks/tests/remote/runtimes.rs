@@ -4,7 +4,7 @@ use std::future::IntoFuture as _;
 use std::thread;
 
 use navlocks::blocking::block_on;
-use navlocks::{ConnectError, Locks, Loss, QueryError, RequestErrorKind};
+use navlocks::{ConnectError, Locks, LossCause, QueryError, RequestErrorKind};
 use navlocks_wire::ToService;
 use tokio::runtime::{Builder, Runtime};
 
@@ -73,7 +73,7 @@ fn runtime_shutdown_ends_its_connections() {
         });
         talk.hear().await;
         runtime.shutdown_background();
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
         // The client says goodbye, so that the service need not wait for the lease.
@@ -81,7 +81,7 @@ fn runtime_shutdown_ends_its_connections() {
         talk.ends().await;
         assert_eq!(locks.request("c").await.unwrap_err(), RequestErrorKind::ClientEnded);
         locks.disconnect().await;
-        assert_eq!(lock.release(), Err(Loss::ServiceGone));
+        assert_eq!(lock.release(), Err(LossCause::ServiceGone));
     });
 }
 
@@ -162,6 +162,6 @@ fn runtime_shutdown_while_reconnecting_ends_all() {
         talk.breaks();
         runtime.shutdown_background();
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
     });
 }

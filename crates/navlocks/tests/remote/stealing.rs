@@ -1,8 +1,8 @@
 //! Steals, also from oneself: the service decides, and a steal that fails changes nothing.
 
-use navlocks::{Loss, RequestId};
+use navlocks::{LossCause, RequestId};
 use navlocks_core::Wait;
-use navlocks_wire::{Cause, Lost, RequestKey, ToClient, ToService};
+use navlocks_wire::{Lost, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, request_of, said};
 use crate::peer::{Peer, welcome};
@@ -12,8 +12,8 @@ fn said_theft(id: u64, name: &str) -> ToService {
     ToService::Request(navlocks_wire::Request { wait: Wait::Steal, ..request_of(0, id, name) })
 }
 
-fn stolen_by(number: u64) -> Loss {
-    Loss::Stolen { by: RequestId::foreign(1, number).into() }
+fn stolen_by(number: u64) -> LossCause {
+    LossCause::Stolen { by: RequestId::foreign(1, number).into() }
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn grant_that_crosses_a_later_theft_of_the_same_client_is_lost_afterwards() {
         }
         talk.grants(1, 1).await;
         let robbed = robbed.await.unwrap();
-        let cause = Cause::Stolen(RequestKey::new(1, 2));
+        let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(1, 2));
         talk.says(ToClient::Lost(Lost::new(1, cause))).await;
         assert_eq!(robbed.lost().await, stolen_by(2));
         talk.grants(2, 2).await;

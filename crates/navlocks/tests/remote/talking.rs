@@ -3,10 +3,9 @@
 use std::future::IntoFuture as _;
 use std::time::Duration;
 
-use navlocks::{Loss, RequestError, RequestErrorKind, RequestId};
+use navlocks::{LossCause, RequestError, RequestErrorKind, RequestId};
 use navlocks_wire::{
-    self as wire, Ask, Cause, Fault, FaultCode, Lost, Question, Refused, RequestKey, ToClient,
-    ToService,
+    self as wire, Ask, Fault, FaultCode, Lost, Question, Refused, RequestKey, ToClient, ToService,
 };
 
 use crate::client::{begun, connected, held, polled, request_of, said};
@@ -105,11 +104,13 @@ fn refusals_are_the_same_errors_as_in_process() {
                 e.to_string() == "no lock on 'a': No."
                     && e.dom_exception_name() == "QuotaExceededError"
             }),
-            (lost(4, Cause::Stolen(thief)), |e| {
+            (lost(4, navlocks_wire::LossCause::Stolen(thief)), |e| {
                 matches!(e.kind(), RequestErrorKind::Stolen { .. })
             }),
-            (lost(5, Cause::ForceReleased), |e| e == RequestErrorKind::ForceReleased),
-            (lost(6, Cause::Evicted), |e| e == RequestErrorKind::Evicted),
+            (lost(5, navlocks_wire::LossCause::ForceReleased), |e| {
+                e == RequestErrorKind::ForceReleased
+            }),
+            (lost(6, navlocks_wire::LossCause::Evicted), |e| e == RequestErrorKind::Evicted),
         ];
         for (id, (answer, check)) in (1..).zip(answers) {
             let waiting = begun(locks.request("a"));
@@ -135,9 +136,14 @@ fn stolen_lock_reports_the_thief_until_it_is_dropped() {
         assert_eq!(lock.loss(), None);
         let by = RequestKey::new(9, 3);
         let thief = Some("nightly (pid 4712)".into());
-        talk.says(ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(by), thief })).await;
+        talk.says(ToClient::Lost(Lost {
+            id: 1,
+            cause: navlocks_wire::LossCause::Stolen(by),
+            thief,
+        }))
+        .await;
         let loss = lock.lost().await;
-        assert_eq!(loss, Loss::Stolen { by: RequestId::from(by).into() });
+        assert_eq!(loss, LossCause::Stolen { by: RequestId::from(by).into() });
         assert_eq!(loss.to_string(), "the lock was stolen by nightly (pid 4712)");
         assert_eq!(lock.loss(), Some(loss.clone()));
         assert_eq!(other.loss(), None);

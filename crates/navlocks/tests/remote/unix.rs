@@ -1,6 +1,6 @@
 //! The end of a session that cannot be resumed, which the client knows at once.
 
-use navlocks::{Loss, QueryError};
+use navlocks::{LossCause, QueryError};
 use navlocks_wire::{FaultCode, ToClient, Welcome};
 
 use crate::client::{begun, connected, held, polled, said};
@@ -21,7 +21,7 @@ fn lost_connection_loses_locks_and_requests_wait_for_the_next_service() {
         talk.settles().await;
         peer.goes_away();
         talk.breaks();
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
         assert!(polled(&mut waiting).is_pending());
         assert!(polled(&mut unheard).is_pending());
         peer.comes_back().await;
@@ -55,7 +55,7 @@ fn every_error_that_ends_the_session_loses_its_locks_at_once() {
                 talk.hears(said(2, "b")).await;
                 talk.fails(code, "That was all.").await;
                 // The connection is still up.
-                assert_eq!(lock.lost().await, Loss::ServiceGone);
+                assert_eq!(lock.lost().await, LossCause::ServiceGone);
                 talk.closes().await;
                 let mut talk = peer.begins(Welcome { session: 2, ..welcome }).await;
                 talk.hears(said(2, "b")).await;
@@ -73,7 +73,7 @@ fn service_without_registry_that_shuts_down_ends_session() {
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.fails(FaultCode::ShuttingDown, "That was all.").await;
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(lock.lost().await, LossCause::ServiceGone);
     });
 }
 

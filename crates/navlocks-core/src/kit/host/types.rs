@@ -5,7 +5,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 
 use super::table::slot_of;
-use crate::kit::Refusal;
+use crate::kit::SpaceError;
 use crate::kit::limits::LimitExceeded;
 use crate::{FencingToken, Mode, RequestId, Scope};
 
@@ -108,7 +108,7 @@ pub enum HostError {
     /// A limit was reached.
     Limit(LimitExceeded),
     /// The space refused the request.
-    Refused(Refusal),
+    Refused(SpaceError),
 }
 
 impl From<LimitExceeded> for HostError {

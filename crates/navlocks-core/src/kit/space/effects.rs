@@ -3,7 +3,7 @@
 use super::Space;
 use crate::id::Index;
 use crate::kit::ids::IdMap;
-use crate::kit::{About, Embedder, Notice, Refusal, Sink};
+use crate::kit::{About, Embedder, Notice, Sink, SpaceError};
 use crate::{Answer, ClientId, DeadlockPolicy, Event, FencingToken, Request, RequestId, Scope};
 
 impl<E: Embedder> Space<E> {
@@ -32,7 +32,7 @@ impl<E: Embedder> Space<E> {
         request: &Request,
         (id, answer): (RequestId, Answer),
         sink: &mut impl Sink<E>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpaceError> {
         if let Some(described) = &mut self.described {
             let tag = self.tags.get(&id).cloned();
             let about = About { client, scope: request.scope.clone(), mode: request.mode, tag };
@@ -63,7 +63,7 @@ impl<E: Embedder> Space<E> {
         id: RequestId,
         scope: &Scope,
         sink: &mut impl Sink<E>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpaceError> {
         if self.deadlocks != DeadlockPolicy::Ignore
             && let Some(deadlock) = self.manager.deadlock_closed_by(id, self.deadlock_entries_max)
         {
@@ -71,7 +71,7 @@ impl<E: Embedder> Space<E> {
             self.publish(id, &Notice::Deadlock(&deadlock), sink);
             if self.deadlocks == DeadlockPolicy::Refuse {
                 self.abort(id, sink);
-                return Err(Refusal::Deadlock(deadlock));
+                return Err(SpaceError::Deadlock(deadlock));
             }
         }
         self.contended.extend(self.contention.take_contended(scope, &self.manager));

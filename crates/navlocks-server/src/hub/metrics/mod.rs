@@ -128,14 +128,14 @@ impl Default for Losses {
 
 impl Losses {
     /// Counts a lock that its holder has lost.
-    pub(crate) fn count(&self, cause: navlocks_core::Cause) {
-        use navlocks_core::Cause;
+    pub(crate) fn count(&self, cause: navlocks_core::LossCause) {
+        use navlocks_core::LossCause;
         let counter = match cause {
-            Cause::Stolen { .. } => &self.stolen,
-            Cause::ForceReleased => &self.force_released,
-            Cause::HeldTooLong => &self.held_too_long,
-            Cause::Evicted => &self.evicted,
-            Cause::Suspended => &self.suspended,
+            LossCause::Stolen { .. } => &self.stolen,
+            LossCause::ForceReleased => &self.force_released,
+            LossCause::HeldTooLong => &self.held_too_long,
+            LossCause::Evicted => &self.evicted,
+            LossCause::Suspended => &self.suspended,
         };
         counter.inc();
     }

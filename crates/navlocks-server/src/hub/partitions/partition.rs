@@ -10,7 +10,7 @@ use std::num::NonZero;
 use std::rc::Rc;
 use std::time::Instant;
 
-use navlocks_core::kit::{About, Refusal, Space};
+use navlocks_core::kit::{About, Space, SpaceError};
 use navlocks_core::{
     Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Mode, Name,
     RequestId, Scope, Wait,
@@ -223,10 +223,10 @@ impl Partition {
         Some(self.thief(owner, address(self.space.notes(), id), self.space.tag(id)).words)
     }
 
-    fn refuse(&mut self, address: Address, refusal: &Refusal, around: &mut Around<'_>) {
+    fn refuse(&mut self, address: Address, refusal: &SpaceError, around: &mut Around<'_>) {
         let (code, cycle) = match refusal {
-            Refusal::Deadlock(deadlock) => (FaultCode::Deadlock, Some(self.cycle(deadlock))),
-            Refusal::Request(_) => {
+            SpaceError::Deadlock(deadlock) => (FaultCode::Deadlock, Some(self.cycle(deadlock))),
+            SpaceError::Request(_) => {
                 // The engine refused it before anything was attached.
                 self.bytes -= address.bytes as usize;
                 if let Some(history) = &mut self.history {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, RequestId};
-use navlocks_wire::{Cause, ClientKey, Fault, FaultCode};
+use navlocks_wire::{ClientKey, Fault, FaultCode, LossCause};
 
 use super::{Claim, Peer, Requests, Secret};
 use crate::cluster::ChangeNumber;
@@ -95,7 +95,7 @@ pub(crate) enum Known {
     /// It waits in the room, on its way to this partition.
     Guest { partition: PartitionIndex },
     /// It was taken away and its owner has not taken note. The registry has that in this slot.
-    Lost { client: u64, cause: Cause, slot: Slot },
+    Lost { client: u64, cause: LossCause, slot: Slot },
 }
 
 impl Session {
@@ -262,7 +262,7 @@ impl Session {
         &mut self,
         number: u64,
         client: u64,
-        cause: Cause,
+        cause: LossCause,
         thief: Option<Rc<str>>,
         slot: Slot,
     ) -> bool {

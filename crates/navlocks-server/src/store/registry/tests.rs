@@ -54,7 +54,7 @@ fn sessions_and_requests_are_found_by_the_next_service() {
         made.push(slot.expect("room"));
     }
     registry.hold(made[1], 77, None);
-    registry.lose(RequestKey::new(0, 0), made[3], Cause::Stolen(RequestKey::new(2, 9)));
+    registry.lose(RequestKey::new(0, 0), made[3], LossCause::Stolen(RequestKey::new(2, 9)));
     registry.end_request(made[4]);
     let orphan = registry.begin_request((3, 1), Mode::Exclusive, 51, &hashes(20));
     orphan.expect("room");
@@ -66,7 +66,7 @@ fn sessions_and_requests_are_found_by_the_next_service() {
     assert_eq!(sessions, [present, SessionRecord { slot: slots[1], ..session(2) }]);
     let told: Vec<_> =
         requests.iter().map(|it| (it.number, it.standing, it.hashes.len())).collect();
-    let stolen = Standing::Lost(Cause::Stolen(RequestKey::new(2, 9)));
+    let stolen = Standing::Lost(LossCause::Stolen(RequestKey::new(2, 9)));
     let pending = Standing::Pending(50);
     assert_eq!(
         told,
@@ -155,7 +155,11 @@ fn a_kill_between_two_stores_leaves_no_wrong_request() {
                 let made = registry.begin_request((1, 5), Mode::Shared, 50, &hashes(count));
                 let made = made.expect("room");
                 registry.hold(made, 77, None);
-                registry.lose(RequestKey::new(0, 0), made, Cause::Stolen(RequestKey::new(2, 9)));
+                registry.lose(
+                    RequestKey::new(0, 0),
+                    made,
+                    LossCause::Stolen(RequestKey::new(2, 9)),
+                );
                 registry.end_request(made);
             }
         },
@@ -170,7 +174,7 @@ fn a_kill_between_two_stores_leaves_no_wrong_request() {
                     Standing::Pending(place) => assert!(place == 50 || place == 77),
                     Standing::Held(token) => assert_eq!(token, 77),
                     Standing::Lost(cause) => {
-                        assert_eq!(cause, Cause::Stolen(RequestKey::new(2, 9)));
+                        assert_eq!(cause, LossCause::Stolen(RequestKey::new(2, 9)));
                     }
                 }
             }

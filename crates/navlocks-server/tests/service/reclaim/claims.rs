@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{Cause, FaultCode, Welcome};
+use navlocks_wire::{FaultCode, LossCause, Welcome};
 
 use super::{lost, orphaned, request, restart, short_leases};
 use crate::client::{Client, resumption, tcp_stream, unix_stream};
@@ -26,8 +26,8 @@ fn claims_that_cannot_be_right_are_refused() {
     let (wrong, other) = (token + 1, format!(r#""id":2,"names":["b"],"token":{token}"#));
     let wrong = format!(r#""id":1,"names":["a"],"token":{wrong}"#);
     let mut client = Client::claim(service.unix(), &welcome, &[&wrong, &other]);
-    assert_eq!(client.hear(), lost(1, Cause::NotReclaimed));
-    assert_eq!(client.hear(), lost(2, Cause::NotReclaimed));
+    assert_eq!(client.hear(), lost(1, LossCause::NotReclaimed));
+    assert_eq!(client.hear(), lost(2, LossCause::NotReclaimed));
     client.hold(3, "a");
 }
 
@@ -90,7 +90,7 @@ fn held_lock_of_a_client_that_cannot_be_opened_again_is_lost() {
         format!(r#"{{"request":{{"id":1,"client":1,"names":["a"],"token":{token}}}}}"#),
         r#""claimed""#.to_owned(),
     ]);
-    assert_eq!(holder.hear(), lost(1, Cause::NotReclaimed));
+    assert_eq!(holder.hear(), lost(1, LossCause::NotReclaimed));
     Client::unix(service.unix()).hold(1, "a");
 }
 

@@ -1,6 +1,6 @@
 //! Holders: held locks after a restart.
 
-use navlocks_wire::{Cause, Reply, ToClient};
+use navlocks_wire::{LossCause, Reply, ToClient};
 
 use super::{lost, orphaned, recovery, request, restart};
 use crate::client::Client;
@@ -74,7 +74,7 @@ fn half_of_a_scope_is_not_claimed() {
     let service = restart(service);
     let half = format!(r#""id":1,"names":["a","b"],"token":{token}"#);
     let mut holder = Client::claim(service.unix(), &welcome, &[&half]);
-    assert_eq!(holder.hear(), lost(1, Cause::NotReclaimed));
+    assert_eq!(holder.hear(), lost(1, LossCause::NotReclaimed));
     holder.say(r#"{"request":{"id":2,"names":["a","b","c"],"wait":"if-available"}}"#);
     holder.granted(2);
 }

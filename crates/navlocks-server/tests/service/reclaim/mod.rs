@@ -9,7 +9,7 @@ mod waiters;
 use std::time::Duration;
 
 use navlocks_server::Config;
-use navlocks_wire::{Cause, Lost, Reply, ToClient, Unclaimed, Welcome};
+use navlocks_wire::{LossCause, Lost, Reply, ToClient, Unclaimed, Welcome};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -27,7 +27,7 @@ fn request(id: u64, name: &str) -> String {
     format!(r#"{{"request":{{"id":{id},"names":["{name}"]}}}}"#)
 }
 
-fn lost(id: u64, cause: Cause) -> ToClient {
+fn lost(id: u64, cause: LossCause) -> ToClient {
     ToClient::Lost(Lost::new(id, cause))
 }
 

@@ -1,6 +1,6 @@
 //! Steals and forced releases around a restart.
 
-use navlocks_wire::{Cause, Lost, Reply, RequestKey, ToClient, Unclaimed};
+use navlocks_wire::{LossCause, Lost, Reply, RequestKey, ToClient, Unclaimed};
 
 use super::{lost, orphaned, recovery, request, restart};
 use crate::client::{Client, tcp_stream};
@@ -11,7 +11,7 @@ fn own_pid() -> String {
 }
 
 /// Hears that a lock is lost. Returns why, and its thief in words.
-fn loss(client: &mut Client, id: u64) -> (Cause, Option<Box<str>>) {
+fn loss(client: &mut Client, id: u64) -> (LossCause, Option<Box<str>>) {
     match client.hear() {
         ToClient::Lost(lost) if lost.id == id => (lost.cause, lost.thief),
         other => panic!("no loss: {other:?}"),
@@ -32,7 +32,7 @@ fn stolen_lock_cannot_be_claimed_and_the_thief_keeps_it() {
     let mut victim = Client::claim(service.unix(), &victims, &[&held]);
     let by = RequestKey::new(thiefs.session, 1);
     let (cause, words) = loss(&mut victim, 1);
-    assert_eq!(cause, Cause::Stolen(by));
+    assert_eq!(cause, LossCause::Stolen(by));
     // Of the thief only the process is known, until its client comes back.
     assert!(words.is_some_and(|words| words.ends_with(&own_pid())));
     // The thief has not read of its grant, and does not steal a second time.
@@ -74,9 +74,9 @@ fn steal_and_forced_release_get_past_a_session_that_does_not_come_back() {
     let own = recovery(&mut other);
     assert_eq!(own, []);
     let (cause, words) = loss(&mut holder, 1);
-    assert!(matches!(cause, Cause::Stolen(_)));
+    assert!(matches!(cause, LossCause::Stolen(_)));
     assert_eq!(words, Some(format!("nightly{}", own_pid()).into()));
-    assert_eq!(holder.hear(), lost(2, Cause::ForceReleased));
+    assert_eq!(holder.hear(), lost(2, LossCause::ForceReleased));
     holder.say(r#"{"release":3}"#);
     other.granted(2);
 }
@@ -90,7 +90,10 @@ fn steal_of_all_frees_the_other_names_of_the_waiters_that_it_takes_away() {
     other.settle();
     thief.say(r#"{"request":{"id":1,"names":["a"],"wait":"steal-all"}}"#);
     thief.granted(1);
-    assert!(matches!(other.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(_), .. })));
+    assert!(matches!(
+        other.hear(),
+        ToClient::Lost(Lost { id: 1, cause: LossCause::Stolen(_), .. })
+    ));
     other.granted(2);
 }
 
@@ -124,5 +127,5 @@ fn thief_that_an_earlier_service_knew_is_described_by_its_live_request() {
     let mut victim = Client::silent(tcp_stream(service.tcp()));
     victim.claims(&victims, &[&held]);
     let (cause, words) = loss(&mut victim, 1);
-    assert_eq!((cause, words), (Cause::Stolen(RequestKey::new(thiefs.session, 1)), None));
+    assert_eq!((cause, words), (LossCause::Stolen(RequestKey::new(thiefs.session, 1)), None));
 }

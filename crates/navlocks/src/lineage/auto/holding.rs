@@ -14,7 +14,7 @@ use navlocks_core::{FencingToken, Mode, RequestId, Scope};
 use super::ReleaseError;
 use super::wakeups::Wakeups;
 use crate::backend::Watched;
-use crate::error::Loss;
+use crate::error::LossCause;
 use crate::lock::Lock;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -102,7 +102,7 @@ impl Holding {
         true
     }
 
-    pub(super) fn loss(&self) -> Option<Loss> {
+    pub(super) fn loss(&self) -> Option<LossCause> {
         match &*self.stage() {
             Stage::Held(held) => held.lock.loss(),
             Stage::Over(Err(ReleaseError::Lost(loss))) => Some(loss.clone()),
@@ -198,10 +198,10 @@ fn drive(works: &mut Works, awake: impl IntoIterator<Item = u64>) -> Result<(), 
 }
 
 impl Held {
-    fn poll_loss(&mut self, wakeups: &Arc<Wakeups>) -> Poll<Loss> {
+    fn poll_loss(&mut self, wakeups: &Arc<Wakeups>) -> Poll<LossCause> {
         let waker = Waker::from(wakeups.clone());
         let Self { lock, watch, .. } = self;
-        match lock.poll_watch(Watched::Loss, watch, &waker) {
+        match lock.poll_watch(Watched::LossCause, watch, &waker) {
             Poll::Ready(Err(loss)) => Poll::Ready(loss),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }

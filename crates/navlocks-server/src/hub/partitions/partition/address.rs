@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes};
 use navlocks_core::{ClientId, Deadlock, Name, RequestId};
-use navlocks_wire::{self as wire, Cause, ClientKey, Cycle, RequestKey};
+use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, RequestKey};
 
 use crate::hub::views::Noted;
 use crate::store::Slot;
@@ -60,13 +60,13 @@ pub(super) fn cycle(deadlock: &Deadlock, clients: &[Owner], notes: &Notes<Served
     }
 }
 
-pub(super) fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
+pub(super) fn told_cause(cause: navlocks_core::LossCause, notes: &Notes<Served>) -> LossCause {
     match cause {
-        navlocks_core::Cause::Stolen { by } => Cause::Stolen(request_key(notes, by)),
-        navlocks_core::Cause::ForceReleased => Cause::ForceReleased,
-        navlocks_core::Cause::HeldTooLong => Cause::HeldTooLong,
-        navlocks_core::Cause::Evicted => Cause::Evicted,
-        navlocks_core::Cause::Suspended => Cause::Suspended,
+        navlocks_core::LossCause::Stolen { by } => LossCause::Stolen(request_key(notes, by)),
+        navlocks_core::LossCause::ForceReleased => LossCause::ForceReleased,
+        navlocks_core::LossCause::HeldTooLong => LossCause::HeldTooLong,
+        navlocks_core::LossCause::Evicted => LossCause::Evicted,
+        navlocks_core::LossCause::Suspended => LossCause::Suspended,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::kit::{About, Notes, Notice, Sink};
 use navlocks_core::{Name, RequestId, Scope};
-use navlocks_wire::{Cause, Granted, Lost, RequestKey, ToClient, What};
+use navlocks_wire::{Granted, LossCause, Lost, RequestKey, ToClient, What};
 
 use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_cause};
 use crate::audit::{Act, Audit};
@@ -147,8 +147,8 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Withdrawn => What::Withdrawn,
             Notice::Aborted(cause) => What::Aborted(told_cause(cause, notes)),
             Notice::Lost { cause, .. } => What::Lost(told_cause(cause, notes)),
-            Notice::ClientEnded { held_since: Some(_) } => What::Lost(Cause::ClientEnded),
-            Notice::ClientEnded { held_since: None } => What::Aborted(Cause::ClientEnded),
+            Notice::ClientEnded { held_since: Some(_) } => What::Lost(LossCause::ClientEnded),
+            Notice::ClientEnded { held_since: None } => What::Aborted(LossCause::ClientEnded),
             Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
             Notice::Contended => return,
         };
@@ -160,7 +160,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
 
 impl Outboxes<'_, '_> {
     /// Sends a loss, which session and registry remember until the client has taken note.
-    fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: Cause) {
+    fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: LossCause) {
         let Around { sessions, registry, audit, now, .. } = &mut *self.around;
         registry.lose(RequestKey::new(session, number), slot, cause);
         if audit.admits(Act::Loss, *now) {
@@ -170,7 +170,7 @@ impl Outboxes<'_, '_> {
             let victim = RequestKey::new(session, number);
             tracing::warn!(audit = "loss", %victim, tenant, from, pid, %cause, "a lock is lost");
         }
-        let thief = self.thief.filter(|thief| cause == Cause::Stolen(thief.key));
+        let thief = self.thief.filter(|thief| cause == LossCause::Stolen(thief.key));
         let thief = thief.map(|thief| thief.words.clone());
         let words = thief.as_deref().map(Into::into);
         let owner = sessions.get_mut(session);
