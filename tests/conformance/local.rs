@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use navlocks::events::Kind;
+use navlocks::EventKind;
 use navlocks::{DeadlockPolicy, DowngradeError, Locks, LossCause, Mode};
 
 use crate::backend::Backend;
@@ -45,10 +45,10 @@ fn decision_3_release_that_races_with_a_steal_returns_the_outcome() {
         });
         let seen = received(&holder, &mut events);
         let mut seen = seen.iter().filter(|event| event.tag.is_some());
-        let end = seen.next_back().map(|event| event.what.clone());
+        let end = seen.next_back().map(|event| event.kind.clone());
         match released {
-            Ok(()) => assert_eq!(end, Some(Kind::Released)),
-            Err(loss) => assert_eq!(end, Some(Kind::Lost(loss))),
+            Ok(()) => assert_eq!(end, Some(EventKind::Released)),
+            Err(loss) => assert_eq!(end, Some(EventKind::Lost(loss))),
         }
         caught_up(&thief);
     }

@@ -87,9 +87,9 @@ pub(crate) fn received(locks: &Locks, events: &mut Events) -> Vec<Event> {
 
 /// Returns events as text: `second granted`.
 pub(crate) fn words(events: &[Event]) -> Vec<String> {
-    use navlocks::events::Kind::*;
+    use navlocks::EventKind::*;
     let word = |event: &Event| {
-        let word = match event.what {
+        let word = match event.kind {
             Requested => "requested",
             Granted(_) => "granted",
             Unavailable => "unavailable",

@@ -99,7 +99,7 @@ fn stopped_holder_keeps_its_lock_over_a_second_kill_while_its_claim_is_awaited()
     held.signal(Signal::CONT);
     let waiting = wait_on_a_thread(&other, "x");
     await_pending(&other, 1);
-    let recovering = || block_on(other.recovery()).expect("an answer").len();
+    let recovering = || block_on(other.unclaimed_sessions()).expect("an answer").len();
     let begin = Instant::now();
     while recovering() > 0 {
         assert!(begin.elapsed() < PATIENCE, "the holder does not claim");

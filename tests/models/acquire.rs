@@ -207,7 +207,7 @@ fn p17_end_of_client_releases_its_acquired_locks() {
     working.waits();
     let (never, mut pending) = waits(&ends, WAITS);
     let (settle, mut next) = waits(&locks, WAITS);
-    ends.end();
+    ends.end_client();
     settle.fulfil();
     assert_eq!(next.wakes_and_ends(), Ok(true));
     assert_eq!(working.wakes_and_ends(), Ok(LossCause::ClientEnded));

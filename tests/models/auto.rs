@@ -254,7 +254,7 @@ fn the_end_of_the_client_ends_the_lock(auto: Auto) {
     let mut pending = auto(ends.clone(), "a".into(), Mode::Exclusive);
     pending.waits();
     let mut next = next(&locks);
-    ends.end();
+    ends.end_client();
     drop(next.wakes_and_ends().unwrap());
     let error = released.wakes_and_ends().unwrap_err();
     assert!(matches!(error, ReleaseError::Lost(LossCause::ClientEnded)));

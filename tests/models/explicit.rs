@@ -146,7 +146,7 @@ fn a_request_that_fails_says_so(explicit: Explicit) {
     assert_eq!(error, RequestErrorKind::TimedOut { after });
     let mut pending = explicit(client.request("a"));
     pending.waits();
-    client.end();
+    client.end_client();
     assert_eq!(pending.wakes_and_ends().err().unwrap(), RequestErrorKind::ClientEnded);
     assert_eq!(explicit(client.request("b")).ends().err().unwrap(), RequestErrorKind::ClientEnded);
     assert!(first.release());

@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use navlocks::EventKind;
 use navlocks::blocking::block_on;
-use navlocks::events::Kind;
 use navlocks::lineage::{Flag, request_flag};
 use navlocks::{Lock, Locks, Mode, RequestError, RequestErrorKind, Scope};
 
@@ -75,11 +75,11 @@ fn t05_timeout_of_zero_grants_a_free_flag() {
     let mut events = locks.events();
     let error = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap_err();
     assert_eq!(error, RequestErrorKind::TimedOut { after: Duration::ZERO });
-    let told: Vec<Kind> = std::iter::from_fn(|| events.try_recv())
+    let told: Vec<EventKind> = std::iter::from_fn(|| events.try_recv())
         .map(Result::unwrap)
-        .map(|event| event.what)
+        .map(|event| event.kind)
         .collect();
-    assert_eq!(told, [Kind::Requested, Kind::Unavailable]);
+    assert_eq!(told, [EventKind::Requested, EventKind::Unavailable]);
     drop(free);
     assert_idle(&locks);
 }
@@ -140,18 +140,22 @@ fn t07_race_of_timeout_and_grant_has_one_outcome() {
             Ok(flag) => {
                 granted += 1;
                 assert_eq!((held(&locks), pending(&locks)), (vec!["a".to_owned()], vec![]));
-                vec![Kind::Requested, Kind::Granted(flag.fencing_token()), Kind::Released]
+                vec![
+                    EventKind::Requested,
+                    EventKind::Granted(flag.fencing_token()),
+                    EventKind::Released,
+                ]
             }
             Err(error) => {
                 timed_out += 1;
                 assert_eq!(error, RequestErrorKind::TimedOut { after });
-                vec![Kind::Requested, Kind::Withdrawn]
+                vec![EventKind::Requested, EventKind::Withdrawn]
             }
         };
         assert_idle(&locks);
         let told = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
         let of_racer = told.filter(|event| event.client == racer.client_id());
-        assert_eq!(of_racer.map(|event| event.what).collect::<Vec<_>>(), expected);
+        assert_eq!(of_racer.map(|event| event.kind).collect::<Vec<_>>(), expected);
     }
     assert_eq!(granted + timed_out, RACES);
     println!("{granted} granted, {timed_out} timed out");

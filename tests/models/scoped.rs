@@ -95,7 +95,7 @@ fn a_request_that_fails_says_so(scoped: Scoped) {
     assert_eq!(timed_out.unwrap_err(), RequestErrorKind::TimedOut { after });
     let mut pending = scoped(client.request("a"), never());
     pending.waits();
-    client.end();
+    client.end_client();
     assert_eq!(pending.wakes_and_ends().unwrap_err(), RequestErrorKind::ClientEnded);
 }
 

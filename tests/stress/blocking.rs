@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use navlocks::EventKind;
 use navlocks::Locks;
-use navlocks::events::Kind;
 
 use crate::dice::operations;
 use crate::supervisor::{Budget, Crew, assert_nothing_left};
@@ -24,7 +24,7 @@ fn blocking_threads_exclude_each_other() {
         let (locks, budget, counter) = (locks.clone(), budget.clone(), counter.clone());
         crew.spawn(move || {
             while budget.take() {
-                let lock = locks.request("counter").blocking().unwrap();
+                let lock = locks.request("counter").lock_blocking().unwrap();
                 let count = counter.load(Ordering::Relaxed);
                 counter.store(count + 1, Ordering::Relaxed);
                 lock.release().unwrap();
@@ -37,14 +37,14 @@ fn blocking_threads_exclude_each_other() {
     let (mut requested, mut granted, mut released) = (Vec::new(), Vec::new(), Vec::new());
     let mut token = 0;
     while let Some(Ok(event)) = events.try_recv() {
-        match event.what {
-            Kind::Requested => requested.push(event.request),
-            Kind::Granted(next) => {
+        match event.kind {
+            EventKind::Requested => requested.push(event.request),
+            EventKind::Granted(next) => {
                 assert!(next.get() > token);
                 token = next.get();
                 granted.push(event.request);
             }
-            Kind::Released => released.push(event.request),
+            EventKind::Released => released.push(event.request),
             other => panic!("{other:?}"),
         }
     }

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use navlocks::EventKind;
 use navlocks::blocking::block_on;
-use navlocks::events::Kind;
 use navlocks::{
     Event, Events, FencingToken, Lock, Locks, Mode, Request, RequestError, RequestErrorKind,
     RequestId,
@@ -68,7 +68,7 @@ impl Scene for Unfair {
         match dice.roll(1024) {
             0 => {
                 *place.lock().unwrap() = self.locks.new_client();
-                client.end();
+                client.end_client();
             }
             1..4 => {
                 block_on(self.locks.force_release(*dice.pick(&NAMES))).unwrap();
@@ -141,23 +141,23 @@ fn read_stories(mut events: Events) {
     let mut last_token = None;
     loop {
         let next = block_on(events.recv()).unwrap();
-        let Event { request, what, tag, .. } = next.unwrap();
-        let was_granted = match what {
-            Kind::Requested => {
+        let Event { request, kind, tag, .. } = next.unwrap();
+        let was_granted = match kind {
+            EventKind::Requested => {
                 assert_eq!(open.insert(request, None), None);
                 continue;
             }
-            Kind::Granted(token) => {
+            EventKind::Granted(token) => {
                 assert!(last_token < Some(token));
                 last_token = Some(token);
                 assert_eq!(open.insert(request, last_token), Some(None));
                 continue;
             }
-            Kind::Released | Kind::Lost(_) => true,
+            EventKind::Released | EventKind::Lost(_) => true,
             _ => false,
         };
         let granted = open.remove(&request).unwrap();
-        assert_eq!(granted.is_some(), was_granted, "{request}: {what:?}");
+        assert_eq!(granted.is_some(), was_granted, "{request}: {kind:?}");
         if tag.as_deref() == Some(LAST) {
             assert!(open.is_empty(), "{open:?}");
             return;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Sender};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use navlocks::{Acquire, FencingToken, Lock, Locks, Request, RequestError};
+use navlocks::{FencingToken, Lock, Locks, Request, RequestError, RequestFuture};
 
 use crate::dice::{Dice, operations, seed};
 use crate::supervisor::{Budget, Crew};
@@ -91,7 +91,7 @@ struct Done {
 enum Task<H> {
     Idle,
     Waiting {
-        request: Acquire,
+        request: RequestFuture,
         wake_up: Arc<WakeUp>,
         /// Turns until the request is dropped; none means never.
         patience: Option<u32>,
@@ -172,7 +172,7 @@ impl<S: Scene> Worker<S> {
 
     fn poll(
         &mut self,
-        mut request: Acquire,
+        mut request: RequestFuture,
         wake_up: Arc<WakeUp>,
         patience: Option<u32>,
     ) -> Task<S::Held> {

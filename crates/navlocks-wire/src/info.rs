@@ -122,7 +122,7 @@ impl fmt::Display for LossCause {
 /// are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Unclaimed {
+pub struct UnclaimedSession {
     /// Its number.
     pub session: u32,
     /// Its process, where the earlier service knew it.

@@ -36,7 +36,7 @@ mod view;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
-pub use info::{About, Cycle, Event, Info, LossCause, Unclaimed, What};
+pub use info::{About, Cycle, Event, Info, LossCause, UnclaimedSession, What};
 pub use name::Names;
 pub use shown::{
     Acted, Blocked, Clients, Deadlocks, Entry, Events, Happened, Heat, Hop, Lane, Moment, Node,

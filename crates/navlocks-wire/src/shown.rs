@@ -6,7 +6,7 @@ use navlocks_core::{Mode, Name};
 use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
-use super::info::{Unclaimed, mode};
+use super::info::{UnclaimedSession, mode};
 use super::name::{many, optional, single};
 use super::view::{Space, is_zero};
 pub use time::{Heat, Lane, Moment, Span, Time};
@@ -223,7 +223,7 @@ pub struct Clients {
     pub rows: Vec<SessionInfo>,
     /// Sessions of an earlier service that have not come back yet; for dashboards that see all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unclaimed: Vec<Unclaimed>,
+    pub unclaimed: Vec<UnclaimedSession>,
 }
 
 /// A session.

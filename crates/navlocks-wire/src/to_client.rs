@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::id::RequestKey;
-use super::info::{About, Cycle, Event, Info, LossCause, Unclaimed, What};
+use super::info::{About, Cycle, Event, Info, LossCause, UnclaimedSession, What};
 use super::shown::Shown;
 use super::to_service::{Downgrade, QueuePlace, is_zero};
 
@@ -235,7 +235,7 @@ pub enum Reply {
     /// To `deadlocks`.
     Deadlocks(Vec<Cycle>),
     /// To `recovery`.
-    Recovery(Vec<Unclaimed>),
+    Recovery(Vec<UnclaimedSession>),
     /// To `force-release`: how many locks there were.
     Released(u64),
     /// To `view`.

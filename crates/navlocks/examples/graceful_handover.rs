@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 type News = Sender<&'static str>;
 
 fn index(locks: &Locks, news: &News) -> Result<(), String> {
-    let open = || locks.request("index").tag("the indexer").blocking().map_err(|e| e.to_string());
+    let open =
+        || locks.request("index").tag("the indexer").lock_blocking().map_err(|e| e.to_string());
     let lock = open()?;
     news.send("indexer: opened the index and keeps it open").ok();
     // While it works it can call `lock.is_contended().await` after each page; idle, it sleeps here.
@@ -38,7 +39,7 @@ fn index(locks: &Locks, news: &News) -> Result<(), String> {
 }
 
 fn back_up(locks: &Locks, news: &News) -> Result<(), RequestError> {
-    let _lock = locks.request("index").tag("the backup").blocking()?;
+    let _lock = locks.request("index").tag("the backup").lock_blocking()?;
     news.send("backup: copies the closed index").ok();
     Ok(())
 }

@@ -30,7 +30,7 @@ fn live(
     node: Locks,
     elected: &Sender<Elected>,
 ) -> Result<LossCause, RequestError> {
-    let lock = node.request("leader").tag(name).blocking()?;
+    let lock = node.request("leader").tag(name).lock_blocking()?;
     // The token is the term: every later leader has a larger one.
     let term = lock.fencing_token();
     elected.send(Elected { name, term, node }).ok();
@@ -51,7 +51,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         writeln!(out, "{name} leads, term {term}")?;
         // The leader's connection breaks. Whatever its code does, the next waiter leads from now
         // on.
-        node.end();
+        node.end_client();
         writeln!(out, "{name} is cut off")?;
     }
     for (name, node) in names.iter().zip(nodes) {

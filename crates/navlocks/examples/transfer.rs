@@ -35,7 +35,7 @@ impl Bank {
         to: &'static str,
         amount: i64,
     ) -> Result<(), RequestError> {
-        let _both = self.locks.request([from, to]).blocking()?;
+        let _both = self.locks.request([from, to]).lock_blocking()?;
         let (had, has) = (self.balance(from), self.balance(to));
         // Without the lock, a transfer of another client here would be undone below.
         thread::yield_now();

@@ -114,7 +114,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Returns a copy of the socket by which a service knows that the session is alive.
     #[cfg(feature = "client")]
-    fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
+    fn liveness_fd(&self) -> Option<std::os::fd::OwnedFd> {
         None
     }
 
@@ -126,7 +126,10 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Returns the sessions of an earlier service that the service still waits for.
     #[cfg(feature = "client")]
-    fn recovery(&self, _client: ClientId) -> Reply<'_, Vec<crate::query::Unclaimed>> {
+    fn unclaimed_sessions(
+        &self,
+        _client: ClientId,
+    ) -> Reply<'_, Vec<crate::query::UnclaimedSession>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use navlocks_core::{ClientId, FencingToken, Mode, Name, RequestId, Scope};
 
 use crate::error::{LossCause, QueryError, Refusal, RequestError};
-use crate::events::{Event, Gap, Kind};
+use crate::events::{Event, EventKind, Gap};
 use crate::lock::Lock;
 use crate::locks::Locks;
 use crate::query::LockInfo;
@@ -174,14 +174,14 @@ impl Leaders {
 
     /// Returns the leaders after an event, if it changes them.
     fn receive(&mut self, event: Event) -> Option<Option<Leader>> {
-        let Event { request, client, scope, mode, tag, pid, what } = event;
+        let Event { request, client, scope, mode, tag, pid, kind } = event;
         let now = self.seen.as_ref().and_then(Option::as_ref);
-        match what {
-            Kind::Granted(term) if scope == self.scope && mode == Mode::Exclusive => {
+        match kind {
+            EventKind::Granted(term) if scope == self.scope && mode == Mode::Exclusive => {
                 let value = tag.unwrap_or_default();
                 self.change(Some(Leader { term, value, client, pid, request }))
             }
-            Kind::Released | Kind::Lost(_) | Kind::Downgraded
+            EventKind::Released | EventKind::Lost(_) | EventKind::Downgraded
                 if now.is_some_and(|leader| leader.request == request) =>
             {
                 self.change(None)

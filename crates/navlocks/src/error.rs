@@ -72,7 +72,7 @@ pub enum LossCause {
     Evicted,
     /// Its client was suspended, under the policy that releases at once.
     Suspended,
-    /// Its client was [ended](crate::Locks::end).
+    /// Its client was [ended](crate::Locks::end_client).
     ClientEnded,
     /// The client could not reach the service in time to renew the lease, and another client may
     /// hold the lock.
@@ -294,7 +294,7 @@ pub enum RequestErrorKind {
     /// The turn of the request came while its client was suspended, under the policy that releases
     /// at once.
     Suspended,
-    /// The client was [ended](crate::Locks::end).
+    /// The client was [ended](crate::Locks::end_client).
     ClientEnded,
     /// The client is suspended by its embedder.
     ClientSuspended,
@@ -435,7 +435,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The client was [ended](crate::Locks::end).
+    /// The client was [ended](crate::Locks::end_client).
     ClientEnded,
     /// The service has been out of reach for longer than the patience of this client.
     Unreachable,

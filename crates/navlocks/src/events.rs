@@ -28,14 +28,14 @@ pub struct Event {
     /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
     /// The kind of the event.
-    pub what: Kind,
+    pub kind: EventKind,
 }
 
 /// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly
 /// one of the others but `Downgraded` and `Deadlock` is the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum EventKind {
     /// The request was made.
     Requested,
     /// The request holds its lock.
@@ -67,16 +67,16 @@ impl fmt::Display for Event {
             write!(f, " (pid {pid})")?;
         }
         write!(f, " ({mode} {scope}) ")?;
-        match &self.what {
-            Kind::Requested => f.write_str("requested"),
-            Kind::Granted(token) => write!(f, "granted with token {token}"),
-            Kind::Unavailable => f.write_str("unavailable"),
-            Kind::Downgraded => f.write_str("downgraded"),
-            Kind::Released => f.write_str("released"),
-            Kind::Withdrawn => f.write_str("withdrawn"),
-            Kind::Aborted(loss) => write!(f, "aborted: {loss}"),
-            Kind::Lost(loss) => write!(f, "lost: {loss}"),
-            Kind::Deadlock(cycle) => write!(f, "deadlocked: {cycle}"),
+        match &self.kind {
+            EventKind::Requested => f.write_str("requested"),
+            EventKind::Granted(token) => write!(f, "granted with token {token}"),
+            EventKind::Unavailable => f.write_str("unavailable"),
+            EventKind::Downgraded => f.write_str("downgraded"),
+            EventKind::Released => f.write_str("released"),
+            EventKind::Withdrawn => f.write_str("withdrawn"),
+            EventKind::Aborted(loss) => write!(f, "aborted: {loss}"),
+            EventKind::Lost(loss) => write!(f, "lost: {loss}"),
+            EventKind::Deadlock(cycle) => write!(f, "deadlocked: {cycle}"),
         }
     }
 }

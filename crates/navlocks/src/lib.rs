@@ -11,7 +11,7 @@
 //!        │
 //!        ├─ .await            a Lock: dropping it releases it          explicit
 //!        ├─ .with(async …)    runs the work under the lock             scoped
-//!        └─ .blocking()       blocks the thread                        without a runtime
+//!        └─ .lock_blocking()       blocks the thread                        without a runtime
 //! ```
 //!
 //! # What to rely on
@@ -23,7 +23,7 @@
 //!   that waited for it alone are granted. If the lock was granted and the future not polled since,
 //!   the lock is released.
 //! - **Losses are reported.** A lock can be [stolen](Request::steal),
-//!   [force-released](Locks::force_release), or its client [ended](Locks::end). The holder learns
+//!   [force-released](Locks::force_release), or its client [ended](Locks::end_client). The holder learns
 //!   the cause from [`Lock::lost`] or [`Lock::loss`]; a resource that checks the [fencing
 //!   token](Lock::fencing_token) refuses a late write.
 //! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a
@@ -74,7 +74,7 @@ compile_error!(
 mod locks;
 mod request;
 mod extras;
-mod acquire;
+mod future;
 mod timer;
 mod lock;
 mod connection;
@@ -99,14 +99,14 @@ mod sync;
 // The older APIs and release models, on the same engine.
 pub mod lineage;
 
-pub use acquire::{Acquire, TryAcquire};
 pub use connection::Connection;
 pub use deadlock::DeadlockPolicy;
 pub use election::{Leader, Leaders, Leadership};
 pub use error::{
     DowngradeError, LossCause, QueryError, Refusal, RequestError, RequestErrorKind, Thief,
 };
-pub use events::Event;
+pub use events::{Event, EventKind};
+pub use future::{RequestFuture, TryRequestFuture};
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
@@ -114,7 +114,7 @@ pub use navlocks_core::{
     RequestId, Scope,
 };
 #[cfg(feature = "client")]
-pub use query::Unclaimed;
+pub use query::UnclaimedSession;
 pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "client")]
 pub use remote::{Connect, ConnectError, Greeting};

@@ -131,7 +131,7 @@ impl Locks {
     /// folder that `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`.
     /// [`start`](Connect::start) starts it if it does not run.
     #[cfg(feature = "client")]
-    pub fn connect_own() -> Connect {
+    pub fn connect_user_service() -> Connect {
         Connect::own()
     }
 
@@ -198,7 +198,7 @@ impl Locks {
 
     /// Ends this client, for all clones of it: its locks are [lost](crate::LossCause::ClientEnded) and
     /// released, its requests fail, and every later one does. Its event streams end.
-    pub fn end(&self) {
+    pub fn end_client(&self) {
         self.client().end();
     }
 
@@ -249,8 +249,8 @@ impl Locks {
     /// A program that works in child processes can pass it to them, so that its locks stay held
     /// until they have ended, even if it is killed.
     #[cfg(feature = "client")]
-    pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
-        self.backend().descriptor()
+    pub fn liveness_fd(&self) -> Option<std::os::fd::OwnedFd> {
+        self.backend().liveness_fd()
     }
 
     /// Returns for how long the service grants the locks of this client to no other client, counted
@@ -271,8 +271,8 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     #[cfg(feature = "client")]
-    pub async fn recovery(&self) -> Result<Vec<query::Unclaimed>, QueryError> {
-        self.backend().recovery(self.client().id).await
+    pub async fn unclaimed_sessions(&self) -> Result<Vec<query::UnclaimedSession>, QueryError> {
+        self.backend().unclaimed_sessions(self.client().id).await
     }
 
     /// Returns all locks held and requests pending in this space, at one moment.
@@ -309,7 +309,7 @@ impl Locks {
     }
 
     /// Returns where a pending request stands, also one of another client; none if it is not
-    /// pending. [`Acquire::request_id`](crate::Acquire::request_id) returns the id of an own
+    /// pending. [`RequestFuture::request_id`](crate::RequestFuture::request_id) returns the id of an own
     /// request.
     ///
     /// # Errors
@@ -341,13 +341,13 @@ impl Locks {
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
-    /// use navlocks::{Locks, events::Kind};
+    /// use navlocks::{EventKind, Locks};
     ///
     /// let locks = Locks::new();
     /// let mut events = locks.events();
     /// let lock = locks.request("a").await?;
     /// let event = events.recv().await.expect("the client has not ended")?;
-    /// assert_eq!((event.request, event.what), (lock.request_id(), Kind::Requested));
+    /// assert_eq!((event.request, event.kind), (lock.request_id(), EventKind::Requested));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```

@@ -94,11 +94,11 @@ pub struct PartitionSnapshot {
 }
 
 /// A session of an earlier service whose client has not come back yet, from
-/// [`Locks::recovery`](crate::Locks::recovery). Its names are granted to no other client meanwhile.
+/// [`Locks::unclaimed_sessions`](crate::Locks::unclaimed_sessions). Its names are granted to no other client meanwhile.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unclaimed {
+pub struct UnclaimedSession {
     /// Its number.
     pub session: u32,
     /// Its process, where the service knows it.

@@ -203,7 +203,7 @@ impl Request {
     /// # Errors
     ///
     /// As awaiting the request.
-    pub fn blocking(self) -> Result<Lock, RequestError> {
+    pub fn lock_blocking(self) -> Result<Lock, RequestError> {
         let blocking = self.check_blocking()?;
         block_as(blocking, self)
     }
@@ -324,7 +324,7 @@ impl TryRequest {
     /// # Errors
     ///
     /// As awaiting the request.
-    pub fn blocking(self) -> Result<Option<Lock>, RequestError> {
+    pub fn lock_blocking(self) -> Result<Option<Lock>, RequestError> {
         let blocking = self.0.check_blocking()?;
         block_as(blocking, self)
     }

@@ -16,7 +16,7 @@ use crate::owner::Client;
 const CAPACITY: usize = 4096;
 
 /// Every event of a lock space from the moment this was made, in order. Ends when its client
-/// [ends](crate::Locks::end).
+/// [ends](crate::Locks::end_client).
 ///
 /// Events that are not taken are kept, up to a [capacity](Self::capacity). A subscriber that reads
 /// too slowly then loses the oldest ones, and receives how many they were: [`Gap::Lagged`]. A lost

@@ -242,7 +242,7 @@ fn f51_forgotten_guard_stays_held() {
     shows(&other, ["forgotten"], []);
     assert!(soon(other.request("a").if_available()).unwrap().is_none());
     // The lock stays held until its client ends.
-    locks.end();
+    locks.end_client();
     shows(&other, [], []);
 }
 

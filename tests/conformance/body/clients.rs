@@ -19,7 +19,7 @@ fn g16_client_ended_between_grant_and_poll_grants_the_next_request() {
     let next_up = queue(&next, next.request("a"), "next");
     drop(held);
     shows(&holder, ["unheard"], ["next"]);
-    ended.end();
+    ended.end_client();
     drop(next_up.join().unwrap());
     assert_eq!(unheard.join().unwrap_err(), RequestErrorKind::ClientEnded);
     shows(&next, [], []);
@@ -45,7 +45,7 @@ fn x38_closed_tab_makes_the_next_one_active() {
     let [closed, next] = arm.clients();
     let active = hold(closed.request("document"), "closed");
     let waiting = queue(&next, next.request("document"), "next");
-    closed.end();
+    closed.end_client();
     let lock = waiting.join().unwrap();
     shows(&next, ["next"], []);
     // The closed client receives the loss, if a handle is left, and disturbs no other client.
@@ -95,7 +95,7 @@ fn x38_tabs_become_active_in_the_order_they_were_opened() {
         .map(|(tab, tag)| (&tabs[tab], queue(&tabs[tab], tabs[tab].request("document"), tag)));
     let mut last = &tabs[0];
     for (tab, turn) in waiting {
-        last.end();
+        last.end_client();
         active = turn.join().unwrap();
         last = tab;
     }
@@ -130,7 +130,7 @@ fn ended_client_loses_its_locks_and_no_other_client_does() {
     let clone = ended.clone();
     let lost = thread::scope(|scope| {
         let lost = scope.spawn(|| soon(own.lost()));
-        clone.end();
+        clone.end_client();
         lost.join().unwrap()
     });
     assert_eq!(lost, LossCause::ClientEnded);
@@ -150,7 +150,7 @@ fn blocked_request_is_woken_by_the_end_of_its_client() {
         thread::scope(|scope| {
             let request = scope.spawn(|| soon(ended.request("a").tag("asleep")).map(drop));
             shows(&holder, ["held"], ["asleep"]);
-            ended.end();
+            ended.end_client();
             assert_eq!(request.join().unwrap().unwrap_err(), RequestErrorKind::ClientEnded);
         });
     }
@@ -162,7 +162,7 @@ fn ended_client_with_many_locks_loses_every_one() {
     let [ended, other] = arm.clients();
     let crowd: Vec<_> =
         (0..2_000).map(|number| soon(ended.request(format!("{number}"))).unwrap()).collect();
-    ended.end();
+    ended.end_client();
     for lock in crowd {
         assert_eq!(soon(lock.lost()), LossCause::ClientEnded);
     }
@@ -173,8 +173,8 @@ fn ended_client_with_many_locks_loses_every_one() {
 fn ended_client_is_refused() {
     let arm = start();
     let [ended, other] = arm.clients();
-    ended.end();
-    ended.end();
+    ended.end_client();
+    ended.end_client();
     let error = RequestErrorKind::ClientEnded;
     assert_eq!(soon(ended.request("a")).unwrap_err(), error);
     assert_eq!(soon(ended.request("a").if_available()).unwrap_err(), error);

@@ -1,6 +1,6 @@
 //! Clients that wait for each other, under each policy.
 
-use navlocks::events::Kind;
+use navlocks::EventKind;
 use navlocks::{DeadlockPolicy, Locks, RequestError, RequestErrorKind};
 
 use super::Arm;
@@ -55,7 +55,7 @@ fn report_policy_reports_the_closing_request_which_waits() {
     let seen = received(&two, &mut events);
     let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
     assert_eq!(words(&seen), expected);
-    let Kind::Deadlock(cycle) = &seen[2].what else { panic!("{:?}", seen[2]) };
+    let EventKind::Deadlock(cycle) = &seen[2].kind else { panic!("{:?}", seen[2]) };
     assert_eq!(cycle.clients().len(), 2);
     assert!(cycle.requests().contains(&a.request_id()));
     assert_eq!(soon(one.deadlocks()).unwrap(), std::slice::from_ref(cycle));

@@ -69,7 +69,7 @@ fn e02_observer_sees_each_leader_once_with_term_and_value() {
         }
     }
     drop(thief);
-    observer.end();
+    observer.end_client();
     while let Ok(leader) = soon(leaders.next()) {
         assert_eq!(leader, None);
     }

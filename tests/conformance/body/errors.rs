@@ -20,7 +20,7 @@ fn decision_12_causes_of_loss_are_distinct() {
     let forced = hold(locks.request("b"), "forced");
     assert_eq!(soon(other.force_release("b")), Ok(1));
     let ended = hold(locks.request("c"), "ended");
-    locks.end();
+    locks.end_client();
     let losses = [&stolen, &forced, &ended].map(|lock| soon(lock.lost()));
     assert_eq!(
         losses,
@@ -57,7 +57,7 @@ fn decision_12_kinds_of_failure_are_distinct() {
         match way {
             0 => drop(soon(other.request("a").steal()).unwrap()),
             1 => drop(soon(other.force_release("a")).unwrap()),
-            _ => locks.end(),
+            _ => locks.end_client(),
         }
         if way < 2 {
             caught_up(&locks);
@@ -119,7 +119,7 @@ fn error_of_a_timeout_names_the_lock_and_its_holders() {
     assert!(text.contains(", second"), "{text}");
     drop(held);
     // A request behind waiters only has no lock in its way.
-    locks.end();
+    locks.end_client();
     let error = soon(locks.request("a")).unwrap_err();
     assert_eq!((error.holders(), error.scope()), (&[][..], &"a".into()));
     assert!(error.to_string().starts_with("no lock on 'a': "), "{error}");

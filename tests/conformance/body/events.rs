@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::thread;
 
 use futures_core::Stream;
-use navlocks::events::{Gap, Kind};
+use navlocks::events::{EventKind, Gap};
 use navlocks::{Event, LossCause, Mode, RequestId, Scope};
 
 use super::{Arm, start};
@@ -34,8 +34,8 @@ fn event_has_kind_request_and_client() {
         assert_eq!((&event.scope, event.mode), (&Scope::from(["a", "b"]), Mode::Shared));
         assert_eq!((event.tag.as_deref(), event.pid), (Some("reading"), pid));
     }
-    let kinds: Vec<Kind> = seen.iter().map(|event| event.what.clone()).collect();
-    assert_eq!(kinds, [Kind::Requested, Kind::Granted(token), Kind::Released]);
+    let kinds: Vec<EventKind> = seen.iter().map(|event| event.kind.clone()).collect();
+    assert_eq!(kinds, [EventKind::Requested, EventKind::Granted(token), EventKind::Released]);
     let text = seen[1].to_string();
     for word in [request.to_string(), locks.client_id().to_string(), token.to_string()] {
         assert!(text.contains(&word), "{word} is not in: {text}");
@@ -53,7 +53,7 @@ fn every_end_of_a_request_has_its_event() {
     caught_up(&two);
     let ended = queue(&two, two.request("a"), "ended");
     let thief = hold(one.request("a").steal(), "thief");
-    two.end();
+    two.end_client();
     assert!(ended.join().is_err());
     shows(&watcher, ["thief"], []);
     assert_eq!(soon(watcher.force_release("a")), Ok(1));
@@ -76,9 +76,9 @@ fn every_end_of_a_request_has_its_event() {
         "last granted",
     ];
     assert_eq!(words(&seen), expected);
-    assert_eq!(seen[8].what, Kind::Lost(LossCause::Stolen { by: thief.request_id().into() }));
-    assert_eq!(seen[10].what, Kind::Aborted(LossCause::ClientEnded));
-    assert_eq!(seen[11].what, Kind::Lost(LossCause::ForceReleased));
+    assert_eq!(seen[8].kind, EventKind::Lost(LossCause::Stolen { by: thief.request_id().into() }));
+    assert_eq!(seen[10].kind, EventKind::Aborted(LossCause::ClientEnded));
+    assert_eq!(seen[11].kind, EventKind::Lost(LossCause::ForceReleased));
     // Lost locks are not released as well.
     drop((first, thief));
     caught_up(&one);
@@ -195,7 +195,7 @@ fn stream_of_ended_client_ends_and_others_continue() {
     drop(hold(locks.request("a"), "lock"));
     caught_up(&locks);
     assert_eq!(words(&received(&other, &mut lasting)), LIFE);
-    watcher.end();
+    watcher.end_client();
     while soon(ending.recv()).is_some() {}
     assert_eq!(ending.try_recv(), None);
     assert_eq!(soon(watcher.events().recv()), None);
@@ -228,7 +228,7 @@ fn slow_subscriber_loses_the_oldest_events_and_gets_their_number() {
     assert_eq!(slow.try_recv(), Some(Err(Gap::Lagged { missed: 15 + 3 - 2 })));
     let kept: Vec<Event> = std::iter::from_fn(|| slow.try_recv()).map(Result::unwrap).collect();
     assert_eq!(kept.len(), 2);
-    assert!(matches!(kept[1].what, Kind::Released), "{kept:?}");
+    assert!(matches!(kept[1].kind, EventKind::Released), "{kept:?}");
     // The count begins again.
     drop(hold(locks.request("a"), "lock"));
     caught_up(&locks);

@@ -100,7 +100,7 @@ fn l07_end_in_the_middle_grants_those_that_fit_in_queue_order() {
     shows(&other, ["one", "two", "three"], ["four"]);
     let seen = words(&received(&other, &mut events));
     assert_eq!(seen, ["writer withdrawn", "two granted", "three granted"]);
-    ending.end();
+    ending.end_client();
     shows(&locks, ["one", "three", "four"], []);
     let timeout = other.request("a").limit(3).timeout(Duration::from_millis(1));
     let error = soon(timeout).unwrap_err();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use navlocks::blocking::block_on;
 use navlocks::{
-    Acquire, Events, Lock, Locks, LossCause, Request, RequestErrorKind, TryAcquire, TryRequest,
+    Events, Lock, Locks, LossCause, Request, RequestErrorKind, RequestFuture, TryRequest,
+    TryRequestFuture,
 };
 
 use super::start;
@@ -26,8 +27,8 @@ fn public_types_are_send() {
     goes::<Locks>();
     goes::<Request>();
     goes::<TryRequest>();
-    goes::<Acquire>();
-    goes::<TryAcquire>();
+    goes::<RequestFuture>();
+    goes::<TryRequestFuture>();
     goes::<Lock>();
     goes::<Events>();
     is_sync::<Locks>();
@@ -99,7 +100,7 @@ fn thread_without_runtime_blocks_until_its_grant() {
         let arm = start();
         let [holder, blocked] = arm.clients();
         let held = hold(holder.request("a"), "holder");
-        let thread = thread::spawn(move || blocked.request("a").tag("blocked").blocking());
+        let thread = thread::spawn(move || blocked.request("a").tag("blocked").lock_blocking());
         shows(&holder, ["holder"], ["blocked"]);
         drop(held);
         let lock = thread.join().unwrap().unwrap();
@@ -114,11 +115,11 @@ fn thread_without_runtime_can_use_every_call() {
         let arm = start();
         let [holder, locks] = arm.clients();
         let held = hold(holder.request("a"), "holder");
-        assert!(locks.request("a").if_available().blocking().unwrap().is_none());
+        assert!(locks.request("a").if_available().lock_blocking().unwrap().is_none());
         let after = Duration::from_millis(2);
-        let error = locks.request("a").timeout(after).blocking().unwrap_err();
+        let error = locks.request("a").timeout(after).lock_blocking().unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });
-        let stolen = locks.request("a").steal().blocking().unwrap();
+        let stolen = locks.request("a").steal().lock_blocking().unwrap();
         assert_eq!(block_on(held.lost()), LossCause::Stolen { by: stolen.request_id().into() });
         assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
     });

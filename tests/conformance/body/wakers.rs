@@ -88,7 +88,7 @@ fn failed_request_drops_a_waker_that_owns_a_lock() {
         let ended = locks.new_client();
         let _held = hold(holder.request("a"), "held");
         let request = forgotten(&locks, ended.request("a"));
-        ended.end();
+        ended.end_client();
         shows(&holder, ["held"], []);
         assert_eq!(request.join().unwrap_err(), RequestErrorKind::ClientEnded);
     });
@@ -267,7 +267,7 @@ fn end_of_a_client_wakes_the_task_that_waits_for_its_next_event() {
     let waker = Waker::from(flag.clone());
     let mut next = Task::start(events.recv());
     assert!(!next.poll_for(&waker));
-    watcher.end();
+    watcher.end_client();
     flag.was_raised();
     assert_eq!(next.join(), None);
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Locks, Snapshot, Unclaimed};
+use navlocks::{Locks, Snapshot, UnclaimedSession};
 use rustix::fs::{Access, access};
 
 use super::etcd::EtcdOptions;
@@ -329,11 +329,11 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
 
 /// Returns the sessions of an earlier service whose clients do not come back within the patience.
 /// Right after a start, those of living clients are about to; a stopped one is not waited for.
-async fn await_claims(target: &Target, locks: &Locks) -> Result<Vec<Unclaimed>, Failure> {
+async fn await_claims(target: &Target, locks: &Locks) -> Result<Vec<UnclaimedSession>, Failure> {
     let until = Instant::now() + target.patience;
     loop {
-        let unclaimed = target.answer(locks.recovery()).await?;
-        let is_awaited = |it: &Unclaimed| it.pid.is_none_or(runs);
+        let unclaimed = target.answer(locks.unclaimed_sessions()).await?;
+        let is_awaited = |it: &UnclaimedSession| it.pid.is_none_or(runs);
         if !unclaimed.iter().any(is_awaited) || Instant::now() >= until {
             return Ok(unclaimed);
         }

@@ -1,7 +1,7 @@
 //! The output of `query --json` and `watch --json`, for programs.
 
-use navlocks::events::Kind as What;
-use navlocks::{Event, LockInfo, LossCause, Mode, PartitionSnapshot, Snapshot, Unclaimed};
+use navlocks::EventKind;
+use navlocks::{Event, LockInfo, LossCause, Mode, PartitionSnapshot, Snapshot, UnclaimedSession};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -102,9 +102,9 @@ struct Session {
     held: usize,
 }
 
-impl From<&Unclaimed> for Session {
-    fn from(unclaimed: &Unclaimed) -> Self {
-        let &Unclaimed { session, pid, left, held, .. } = unclaimed;
+impl From<&UnclaimedSession> for Session {
+    fn from(unclaimed: &UnclaimedSession) -> Self {
+        let &UnclaimedSession { session, pid, left, held, .. } = unclaimed;
         Self { session, pid, left_ms: left.map(|left| left.as_millis()), held }
     }
 }
@@ -170,7 +170,7 @@ struct All<'a> {
 pub(super) fn snapshot(
     snapshot: &Snapshot,
     reason: Option<&str>,
-    unclaimed: &[Unclaimed],
+    unclaimed: &[UnclaimedSession],
 ) -> String {
     let unclaimed = unclaimed.iter().map(Session::from).collect();
     wire::write(&State { reason, unclaimed, ..State::from(snapshot) }) + "\n"
@@ -180,7 +180,7 @@ pub(super) fn snapshot(
 pub(super) fn partitions(
     all: &[PartitionSnapshot],
     reason: Option<&str>,
-    unclaimed: &[Unclaimed],
+    unclaimed: &[UnclaimedSession],
 ) -> String {
     let partitions = all.iter().map(|one| Space {
         partition: &one.partition,
@@ -206,7 +206,7 @@ pub(super) fn gap(time: &str) -> String {
 
 /// Returns one line for an event.
 pub(super) fn event(event: &Event, time: &str) -> String {
-    let (word, more) = what(&event.what);
+    let (word, more) = described(&event.kind);
     let happened = Happened {
         event: word,
         time,
@@ -224,17 +224,19 @@ pub(super) fn event(event: &Event, time: &str) -> String {
     wire::write(&happened) + "\n"
 }
 
-fn what(what: &What) -> (&'static str, More) {
-    match what {
-        What::Requested => ("requested", More::default()),
-        What::Granted(token) => ("granted", More { token: Some(token.get()), ..More::default() }),
-        What::Unavailable => ("unavailable", More::default()),
-        What::Released => ("released", More::default()),
-        What::Downgraded => ("downgraded", More::default()),
-        What::Withdrawn => ("withdrawn", More::default()),
-        What::Aborted(loss) => ("aborted", cause(loss)),
-        What::Lost(loss) => ("lost", cause(loss)),
-        What::Deadlock(cycle) => {
+fn described(kind: &EventKind) -> (&'static str, More) {
+    match kind {
+        EventKind::Requested => ("requested", More::default()),
+        EventKind::Granted(token) => {
+            ("granted", More { token: Some(token.get()), ..More::default() })
+        }
+        EventKind::Unavailable => ("unavailable", More::default()),
+        EventKind::Released => ("released", More::default()),
+        EventKind::Downgraded => ("downgraded", More::default()),
+        EventKind::Withdrawn => ("withdrawn", More::default()),
+        EventKind::Aborted(loss) => ("aborted", cause(loss)),
+        EventKind::Lost(loss) => ("lost", cause(loss)),
+        EventKind::Deadlock(cycle) => {
             let clients = cycle.clients().iter().map(ToString::to_string).collect();
             ("deadlock", More { clients: Some(clients), ..More::default() })
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use navlocks::{PartitionSnapshot, Snapshot, Unclaimed};
+use navlocks::{PartitionSnapshot, Snapshot, UnclaimedSession};
 
 use super::target::Target;
 use super::{json, recovery, table};
@@ -39,7 +39,7 @@ impl Query {
             let (all, reason, unclaimed) = match &locks {
                 Some(locks) => {
                     let (all, reason) = self.target.query_all(locks).await?;
-                    (all, reason, self.target.answer(locks.recovery()).await?)
+                    (all, reason, self.target.answer(locks.unclaimed_sessions()).await?)
                 }
                 None => (Vec::new(), None, Vec::new()),
             };
@@ -52,7 +52,7 @@ impl Query {
         let (snapshot, reason, unclaimed) = match &locks {
             Some(locks) => {
                 let (snapshot, reason) = self.target.query_with_reason(locks).await?;
-                (snapshot, reason, self.target.answer(locks.recovery()).await?)
+                (snapshot, reason, self.target.answer(locks.unclaimed_sessions()).await?)
             }
             None => (Snapshot::default(), None, Vec::new()),
         };
@@ -75,7 +75,7 @@ impl Query {
 }
 
 /// Returns a line for each cause that keeps locks from being granted.
-fn notes(reason: Option<String>, unclaimed: &[Unclaimed]) -> Vec<String> {
+fn notes(reason: Option<String>, unclaimed: &[UnclaimedSession]) -> Vec<String> {
     let reason = reason.filter(|_| unclaimed.is_empty());
     let unclaimed = unclaimed.iter().map(recovery::sentence);
     reason.into_iter().chain(unclaimed).map(|line| line + "\n").collect()

@@ -1,11 +1,11 @@
 //! Sessions of an earlier service whose clients have not come back, in words.
 
-use navlocks::{Name, Unclaimed};
+use navlocks::{Name, UnclaimedSession};
 
 use super::duration;
 
 /// Returns a sentence about a session that the service waits for, and until when.
-pub(crate) fn sentence(unclaimed: &Unclaimed) -> String {
+pub(crate) fn sentence(unclaimed: &UnclaimedSession) -> String {
     let holds = match unclaimed.held {
         0 => "requests".to_owned(),
         1 => "a lock".to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn sentence(unclaimed: &Unclaimed) -> String {
 }
 
 /// Returns a line for each session that lost a lock: it held more locks before.
-pub(super) fn taken(name: &Name, before: &[Unclaimed], now: &[Unclaimed]) -> String {
+pub(super) fn taken(name: &Name, before: &[UnclaimedSession], now: &[UnclaimedSession]) -> String {
     let left = |session: u32| {
         now.iter().find(|known| known.session == session).map_or(0, |known| known.held)
     };
@@ -30,7 +30,7 @@ pub(super) fn taken(name: &Name, before: &[Unclaimed], now: &[Unclaimed]) -> Str
     victims.map(|victim| format!("took '{name}' from {}\n", who(victim))).collect()
 }
 
-fn who(unclaimed: &Unclaimed) -> String {
+fn who(unclaimed: &UnclaimedSession) -> String {
     let pid = unclaimed.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     format!("session {}{pid}", unclaimed.session)
 }

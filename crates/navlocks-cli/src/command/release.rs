@@ -37,9 +37,9 @@ impl Release {
             return Err(not_held(&name));
         };
         let victims = holders(&self.target, &locks, &name).await?;
-        let waited_for = self.target.answer(locks.recovery()).await?;
+        let waited_for = self.target.answer(locks.unclaimed_sessions()).await?;
         let released = self.target.answer(locks.force_release(&name)).await?;
-        let now = self.target.answer(locks.recovery()).await?;
+        let now = self.target.answer(locks.unclaimed_sessions()).await?;
         Target::finish(locks).await;
         let unclaimed = recovery::taken(&name, &waited_for, &now);
         if released == 0 && unclaimed.is_empty() {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::future::IntoFuture;
 
 use clap::Args;
-use navlocks::events::Kind as What;
+use navlocks::EventKind;
 use navlocks::{ClientId, Locks, LossCause, Name, Snapshot};
 
 use super::target::Target;
@@ -32,7 +32,7 @@ impl Steal {
         let Some(locks) = self.target.connect_if_used().await? else {
             return Err(not_held(&name));
         };
-        let waited_for = self.target.answer(locks.recovery()).await?;
+        let waited_for = self.target.answer(locks.unclaimed_sessions()).await?;
         if holders(&self.target, &locks, &name).await?.held.is_empty() && waited_for.is_empty() {
             return Err(not_held(&name));
         }
@@ -48,13 +48,13 @@ impl Steal {
         let mut text = String::new();
         while let Some(received) = events.try_recv() {
             if let Ok(event) = received
-                && event.what == What::Lost(LossCause::Stolen { by: by.into() })
+                && event.kind == EventKind::Lost(LossCause::Stolen { by: by.into() })
             {
                 text.push_str(&taken(&name, event.client, event.tag.as_deref(), event.pid));
             }
         }
         drop(events);
-        let now = self.target.answer(locks.recovery()).await?;
+        let now = self.target.answer(locks.unclaimed_sessions()).await?;
         text.push_str(&recovery::taken(&name, &waited_for, &now));
         let released = thief.release();
         Target::finish(locks).await;

@@ -61,7 +61,7 @@ impl Stop {
     async fn refuse_if_held(&self) -> Result<(), Failure> {
         let Some(locks) = self.target.connect_if_running().await? else { return Ok(()) };
         let (all, _) = self.target.query_all(&locks).await?;
-        let unclaimed = self.target.answer(locks.recovery()).await?;
+        let unclaimed = self.target.answer(locks.unclaimed_sessions()).await?;
         Target::finish(locks).await;
         if let Some(first) = unclaimed.first() {
             let message = format!(

@@ -303,7 +303,7 @@ impl Target {
             connect = connect.parent(parent);
         }
         // A request may be pending without end; questions have a time limit of their own.
-        let connect = connect.answers_within(None);
+        let connect = connect.answer_timeout(None);
         match tokio::time::timeout(limit, greet(connect, early)).await {
             Ok(connected) => connected.map_err(|error| missed(&url, error)),
             Err(_) => Err(Missed::Failed(silent(&url, limit))),
@@ -369,7 +369,7 @@ fn absolute(url: &str) -> String {
 /// Returns the reason why a request may wait without a holder: a session of an earlier service, or
 /// the service's own words.
 pub(super) async fn reason(locks: &Locks) -> Option<String> {
-    match locks.recovery().await.ok()?.first() {
+    match locks.unclaimed_sessions().await.ok()?.first() {
         Some(session) => Some(recovery::sentence(session)),
         None => withheld(locks).await,
     }

@@ -39,7 +39,7 @@ impl Why {
             return printer::print(&free(&name));
         };
         let (snapshot, reason) = self.target.query_with_reason(&locks).await?;
-        let unclaimed = self.target.answer(locks.recovery()).await?;
+        let unclaimed = self.target.answer(locks.unclaimed_sessions()).await?;
         let text = match reason {
             // A service that waits for sessions does not say which names it holds back.
             _ if !unclaimed.is_empty() => unclaimed

@@ -74,7 +74,7 @@ pub(crate) async fn supervise(
     let mut terminal = Terminal::controlling();
     // Orphans of the command become children of this process, which finds them so.
     let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
-    let presence = lock.locks().descriptor();
+    let presence = lock.locks().liveness_fd();
     let child = Child::spawn(command, environment, presence, &mut terminal)?;
     let (own_end, lost, resumed, passed) = (None, None, false, None);
     let mut run = Run { child, terminal, rules, own_end, lost, resumed, passed };

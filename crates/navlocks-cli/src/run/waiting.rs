@@ -81,7 +81,7 @@ impl<'a> Waiting<'a> {
             place => place.ok()?,
         };
         if !place.as_ref().is_some_and(|place| place.holders > 0 || place.before > 0)
-            && let Some(first) = self.locks.recovery().await.ok()?.first()
+            && let Some(first) = self.locks.unclaimed_sessions().await.ok()?.first()
         {
             let text =
                 format!("waiting for '{}': {}", short(self.scope), recovery::sentence(first));

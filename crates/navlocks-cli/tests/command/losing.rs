@@ -181,7 +181,7 @@ fn names_that_run_refuses_can_be_stolen_and_released() {
     for name in ["", "-x"] {
         let locks = navlocks::blocking::block_on(Locks::connect(&url).into_future()).unwrap();
         for command in ["steal --", "release --force --"] {
-            let lock = locks.request(name).blocking().unwrap();
+            let lock = locks.request(name).lock_blocking().unwrap();
             let mut command = world.navlocks(command);
             command.arg(name);
             let output = crate::support::finish(command);

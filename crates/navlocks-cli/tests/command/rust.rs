@@ -45,7 +45,7 @@ fn assert_takes_leave(test: &str) {
 fn program_without_a_runtime_releases_its_lock_when_it_ends() {
     if let Ok(url) = std::env::var(SERVICE) {
         let locks = block_on(Locks::connect(url).into_future()).expect("a service");
-        let _lock = locks.request("x").blocking().expect("a lock");
+        let _lock = locks.request("x").lock_blocking().expect("a lock");
         println!("it is held");
         return;
     }
@@ -56,7 +56,7 @@ fn program_without_a_runtime_releases_its_lock_when_it_ends() {
 fn program_that_panics_releases_its_lock() {
     if let Ok(url) = std::env::var(SERVICE) {
         let locks = block_on(Locks::connect(url).into_future()).expect("a service");
-        let _lock = locks.request("x").blocking().expect("a lock");
+        let _lock = locks.request("x").lock_blocking().expect("a lock");
         println!("it is held");
         panic!("as programs do");
     }
@@ -85,8 +85,11 @@ fn wait_in_the_runtime_of_the_connection_fails_with_a_remedy() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let locks = Locks::connect(&url).await.unwrap();
-        assert_eq!(locks.request("x").blocking().unwrap_err(), RequestErrorKind::BlocksConnection);
-        let tried = locks.request("x").if_available().blocking();
+        assert_eq!(
+            locks.request("x").lock_blocking().unwrap_err(),
+            RequestErrorKind::BlocksConnection
+        );
+        let tried = locks.request("x").if_available().lock_blocking();
         assert_eq!(tried.unwrap_err(), RequestErrorKind::BlocksConnection);
         drop(locks.request("x").await.unwrap());
         locks.disconnect().await;
@@ -120,7 +123,8 @@ fn doctor_right_after_a_restart_does_not_call_a_living_client_bad() {
 #[test]
 fn program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error() {
     if std::env::var(SERVICE).is_ok() {
-        let error = block_on(Locks::connect_own().start().into_future()).expect_err("too long");
+        let error =
+            block_on(Locks::connect_user_service().start().into_future()).expect_err("too long");
         assert!(error.to_string().contains("NAVLOCKS_DIR to one of at most 87 bytes"), "{error}");
         return;
     }
@@ -133,13 +137,14 @@ fn program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error() {
 #[test]
 fn program_starts_the_users_own_service_and_shares_its_locks() {
     if std::env::var(SERVICE).is_ok() {
-        assert!(block_on(Locks::connect_own().into_future()).is_err(), "none runs");
-        let missing = Locks::connect_own().start_by("/nowhere/navlocks");
+        assert!(block_on(Locks::connect_user_service().into_future()).is_err(), "none runs");
+        let missing = Locks::connect_user_service().start_by("/nowhere/navlocks");
         let error = block_on(missing.into_future()).expect_err("there is no such command");
         assert!(error.to_string().contains("NAVLOCKS_BIN"), "{error}");
-        let locks = block_on(Locks::connect_own().start().into_future()).expect("a service");
-        let lock = locks.request("x").blocking().expect("a lock");
-        block_on(Locks::connect_own().start()).expect("the service that runs");
+        let locks =
+            block_on(Locks::connect_user_service().start().into_future()).expect("a service");
+        let lock = locks.request("x").lock_blocking().expect("a lock");
+        block_on(Locks::connect_user_service().start()).expect("the service that runs");
         println!("it is held");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).expect("a line or the end");

@@ -55,7 +55,7 @@ fn two_requests_of_one_client_for_one_name_are_no_deadlock() {
     let mut service = Talk::start(world.navlocks("serve --deadlocks refuse"));
     let url = service.line_after("listening on ");
     let locks = block_on(Locks::connect(&url).into_future()).expect("the service listens");
-    let first = locks.request("a").tag("web").blocking().expect("a free lock");
+    let first = locks.request("a").tag("web").lock_blocking().expect("a free lock");
     let mut second = pin!(locks.request("a").tag("web").into_future());
     let mut context = Context::from_waker(Waker::noop());
     assert!(second.as_mut().poll(&mut context).is_pending());

@@ -143,7 +143,7 @@ impl<T> Machine<T> {
     pub(super) fn dial(&mut self, now: Moment) {
         let limit = self.route.limit(self.lease_length());
         let url = self.route.target().url.clone();
-        let within = match (&url, self.settings.answers_within) {
+        let within = match (&url, self.settings.answer_timeout) {
             (Url::Unix(_), Some(within)) => within.min(limit),
             _ => limit,
         };
@@ -153,7 +153,7 @@ impl<T> Machine<T> {
 
     fn open(&mut self, zero_rtt: bool, now: Moment) {
         let lease = self.lease_length();
-        let within = self.settings.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
+        let within = self.settings.answer_timeout.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
         let is_cluster = self.route.is_cluster();
         let leased = lease.filter(|_| is_cluster && self.session.is_resumable());
         let within = within.min(self.route.welcome_limit(leased, now).unwrap_or(within));

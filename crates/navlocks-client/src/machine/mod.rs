@@ -164,7 +164,7 @@ impl<T> Machine<T> {
             backoff: Backoff::between_dials(&settings.addresses),
             starts: Starts::default(),
             random: Random::new(random),
-            keepalive: Keepalive::new(settings.answers_within),
+            keepalive: Keepalive::new(settings.answer_timeout),
             link: LinkState::Down,
             phase: Phase::Ended,
             persists: settings.begin == Begin::Persist,

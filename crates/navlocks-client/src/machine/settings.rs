@@ -24,7 +24,7 @@ pub struct Settings {
     /// How long the service may be out of reach until waits fail.
     pub unreachable_after: Option<Duration>,
     /// How long a connected service may send nothing until waits fail.
-    pub answers_within: Option<Duration>,
+    pub answer_timeout: Option<Duration>,
     /// The driver can start the service.
     pub starts_service: bool,
     /// How the first connection is made.
@@ -42,7 +42,7 @@ impl Settings {
             process: None,
             lease: None,
             unreachable_after: None,
-            answers_within: None,
+            answer_timeout: None,
             starts_service: false,
             begin,
         }

@@ -65,7 +65,7 @@ fn answered_hello_extends_the_lease_also_before_a_claim() {
 
 #[test]
 fn silent_service_ends_each_phase_of_the_first_attempt() {
-    let settings = Settings { answers_within: Some(Duration::from_secs(3)), ..local(Begin::Once) };
+    let settings = Settings { answer_timeout: Some(Duration::from_secs(3)), ..local(Begin::Once) };
     let mut peer = Peer::new(settings);
     peer.sleep(Duration::from_secs(3));
     assert_eq!(peer.machine.failure(), Some(&Failure::Silent(Duration::from_secs(3))));

@@ -32,7 +32,7 @@ impl Player {
         if let ["patience", limit] = options {
             let limit = Duration::from_millis(limit.parse().unwrap());
             settings.unreachable_after = Some(limit);
-            settings.answers_within = Some(limit.max(Duration::from_secs(1)));
+            settings.answer_timeout = Some(limit.max(Duration::from_secs(1)));
         }
         Self { peer: Peer::new(settings), calls: HashMap::new() }
     }

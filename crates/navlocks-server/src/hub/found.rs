@@ -20,7 +20,7 @@ use crate::store::{
 /// The sessions that are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct FoundSessions {
-    unclaimed: HashMap<u32, Unclaimed>,
+    unclaimed: HashMap<u32, UnclaimedSession>,
     /// How many of them have claimed, and wait for the others.
     claimed: usize,
     /// The registry was lost: clients of the earlier service may hold any name.
@@ -35,7 +35,7 @@ pub(crate) struct FoundSessions {
 
 /// A session that was not claimed yet.
 #[derive(Debug)]
-pub(crate) struct Unclaimed {
+pub(crate) struct UnclaimedSession {
     pub(crate) record: SessionRecord,
     pub(crate) requests: HashMap<u64, RequestRecord>,
     /// The thieves of those that were stolen meanwhile, in words.
@@ -48,7 +48,7 @@ pub(crate) struct Unclaimed {
     claimed: bool,
 }
 
-impl Unclaimed {
+impl UnclaimedSession {
     /// Returns true if its lease has passed.
     pub(crate) fn is_lapsed(&self, now: Instant) -> bool {
         !self.claiming && self.until.is_some_and(|at| at <= now)
@@ -85,7 +85,8 @@ impl FoundSessions {
             });
             let (requests, thieves) = (HashMap::new(), HashMap::new());
             let (claiming, claimed) = (false, false);
-            let unclaimed = Unclaimed { requests, thieves, until, record, claiming, claimed };
+            let unclaimed =
+                UnclaimedSession { requests, thieves, until, record, claiming, claimed };
             all.unclaimed.insert(unclaimed.record.number, unclaimed);
         }
         for request in requests {
@@ -148,12 +149,12 @@ impl FoundSessions {
         waiting.map(|it| &it.record).find(|it| it.proof == proof).map(|it| it.number)
     }
 
-    pub(crate) fn get(&self, session: u32) -> Option<&Unclaimed> {
+    pub(crate) fn get(&self, session: u32) -> Option<&UnclaimedSession> {
         self.unclaimed.get(&session)
     }
 
     /// Takes a session off the list.
-    pub(crate) fn take(&mut self, session: u32) -> Option<Unclaimed> {
+    pub(crate) fn take(&mut self, session: u32) -> Option<UnclaimedSession> {
         let unclaimed = self.unclaimed.remove(&session)?;
         self.claimed -= usize::from(unclaimed.claimed);
         Some(unclaimed)
@@ -233,12 +234,12 @@ impl FoundSessions {
         &self,
         is_visible: impl Fn(&SessionRecord) -> bool,
         now: Instant,
-    ) -> Vec<wire::Unclaimed> {
-        let mut described: Vec<wire::Unclaimed> = self
+    ) -> Vec<wire::UnclaimedSession> {
+        let mut described: Vec<wire::UnclaimedSession> = self
             .unclaimed
             .values()
             .filter(|it| !it.claimed && is_visible(&it.record))
-            .map(|it| wire::Unclaimed {
+            .map(|it| wire::UnclaimedSession {
                 session: it.record.number,
                 pid: it.record.process.map(|process| process.pid),
                 left_ms: it.until.map(|at| at.saturating_duration_since(now).as_millis() as u64),

@@ -17,7 +17,7 @@ use super::watchers::Watchers;
 use crate::backend::Watched;
 use crate::clock::Moment;
 use crate::error::{DowngradeError, LossCause};
-use crate::events::{Event, Kind};
+use crate::events::{Event, EventKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{LockInfo, Place};
@@ -333,22 +333,22 @@ impl Sink<Tasks> for Collect<'_> {
         _notes: &Notes<Tasks>,
         notice: &Notice<'_, Moment>,
     ) {
-        let what = match *notice {
-            Notice::Requested => Kind::Requested,
-            Notice::Granted { token, .. } => Kind::Granted(token),
-            Notice::Unavailable => Kind::Unavailable,
-            Notice::Downgraded(_) => Kind::Downgraded,
-            Notice::Released { .. } => Kind::Released,
-            Notice::Withdrawn => Kind::Withdrawn,
-            Notice::Aborted(cause) => Kind::Aborted(cause.into()),
-            Notice::Lost { cause, .. } => Kind::Lost(cause.into()),
-            Notice::ClientEnded { held_since: Some(_) } => Kind::Lost(LossCause::ClientEnded),
-            Notice::ClientEnded { held_since: None } => Kind::Aborted(LossCause::ClientEnded),
-            Notice::Deadlock(deadlock) => Kind::Deadlock(deadlock.clone().into()),
+        let kind = match *notice {
+            Notice::Requested => EventKind::Requested,
+            Notice::Granted { token, .. } => EventKind::Granted(token),
+            Notice::Unavailable => EventKind::Unavailable,
+            Notice::Downgraded(_) => EventKind::Downgraded,
+            Notice::Released { .. } => EventKind::Released,
+            Notice::Withdrawn => EventKind::Withdrawn,
+            Notice::Aborted(cause) => EventKind::Aborted(cause.into()),
+            Notice::Lost { cause, .. } => EventKind::Lost(cause.into()),
+            Notice::ClientEnded { held_since: Some(_) } => EventKind::Lost(LossCause::ClientEnded),
+            Notice::ClientEnded { held_since: None } => EventKind::Aborted(LossCause::ClientEnded),
+            Notice::Deadlock(deadlock) => EventKind::Deadlock(deadlock.clone().into()),
             Notice::Contended => return,
         };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, pid: None, what };
+        let event = Event { request: id, client, scope, mode, tag, pid: None, kind };
         let Notices { inboxes, wakes, .. } = &mut *self.notices;
         inboxes.deliver(&event, wakes);
     }

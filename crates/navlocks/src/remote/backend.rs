@@ -22,7 +22,7 @@ use crate::deadlock::Cycle;
 use crate::error::{LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
+use crate::query::{PartitionSnapshot, Place, Snapshot, UnclaimedSession};
 
 /// How long the last user of a connection waits until the service knows.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
@@ -309,15 +309,15 @@ impl Backend for Handle {
         self.session.watch_connection(changes, waker);
     }
 
-    fn descriptor(&self) -> Option<OwnedFd> {
-        self.session.descriptor()
+    fn liveness_fd(&self) -> Option<OwnedFd> {
+        self.session.liveness_fd()
     }
 
     fn lease_left(&self) -> Option<Duration> {
         self.session.lease_left()
     }
 
-    fn recovery(&self, client: ClientId) -> Reply<'_, Vec<Unclaimed>> {
+    fn unclaimed_sessions(&self, client: ClientId) -> Reply<'_, Vec<UnclaimedSession>> {
         Box::pin(self.question(client, Question::Recovery, |reply| match reply {
             Answered::Recovery(all) => Some(all.into_iter().map(Into::into).collect()),
             _ => None,

@@ -49,7 +49,7 @@ pub(crate) struct Options {
     pub(crate) token_in_clear: bool,
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
-    pub(crate) answers_within: Option<Duration>,
+    pub(crate) answer_timeout: Option<Duration>,
     /// How to restart a service at a Unix socket that has ended.
     pub(crate) restart: Option<Start>,
     pub(crate) parent: Option<ClientKey>,
@@ -71,7 +71,7 @@ impl Options {
             process: is_far.then(own_process),
             lease: self.lease,
             unreachable_after: self.patience,
-            answers_within: self.answers_within,
+            answer_timeout: self.answer_timeout,
             starts_service: self.restart.is_some(),
             begin,
         }
@@ -95,7 +95,7 @@ impl Options {
             token_in_clear: false,
             lease: None,
             patience: None,
-            answers_within: None,
+            answer_timeout: None,
             restart: None,
             parent: None,
             own_thread: false,
@@ -111,7 +111,7 @@ struct Settings {
     lease: Option<Duration>,
     patience: Option<Duration>,
     /// None if it was not set: then it follows from the patience.
-    answers_within: Option<Option<Duration>>,
+    answer_timeout: Option<Option<Duration>>,
     restart: Option<Start>,
     parent: Option<ClientKey>,
     token_in_clear: bool,
@@ -127,7 +127,7 @@ impl fmt::Debug for Settings {
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("lease", &self.lease)
             .field("patience", &self.patience)
-            .field("answers_within", &self.answers_within)
+            .field("answer_timeout", &self.answer_timeout)
             .finish_non_exhaustive()
     }
 }
@@ -151,7 +151,7 @@ impl Connect {
             token: None,
             lease: None,
             patience: Some(Self::DEFAULT_PATIENCE),
-            answers_within: None,
+            answer_timeout: None,
             restart: None,
             parent: None,
             token_in_clear: false,
@@ -241,8 +241,8 @@ impl Connect {
     ///
     /// A service that hangs keeps its connections. So the client sends a ping while a request waits
     /// for it; a lock that is not free is no silence. Held locks stay held.
-    pub fn answers_within(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.options.answers_within = Some(limit.into());
+    pub fn answer_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options.answer_timeout = Some(limit.into());
         self
     }
 
@@ -274,10 +274,10 @@ impl Connect {
     /// Checks the settings.
     pub(super) fn prepare(self) -> Result<(Options, Attempts), ConnectError> {
         let Self { service, options } = self;
-        let Settings { partition, token, lease, patience, answers_within, .. } = options;
+        let Settings { partition, token, lease, patience, answer_timeout, .. } = options;
         let Settings { restart, parent, token_in_clear, roots, timeout, retry, .. } = options;
-        let answers_within =
-            answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
+        let answer_timeout =
+            answer_timeout.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let (addresses, start) = match service {
             Service::At(url) => (Addresses::parse(&url).map_err(ConnectError::BadUrl)?, None),
             Service::Own { start } => (Addresses::one(Url::Unix(user_service::socket()?)), start),
@@ -293,7 +293,7 @@ impl Connect {
             token_in_clear,
             lease,
             patience,
-            answers_within,
+            answer_timeout,
             restart,
             parent,
             own_thread: tokio::runtime::Handle::try_current().is_err(),

@@ -10,8 +10,8 @@ use navlocks_wire::{self as wire, About, FaultCode};
 use crate::backend::Answer;
 use crate::deadlock::Cycle;
 use crate::error::{LossCause, QueryError, Refusal, RequestErrorKind};
-use crate::events::{Event, Kind};
-use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot, Unclaimed};
+use crate::events::{Event, EventKind};
+use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot, UnclaimedSession};
 
 impl From<wire::Fault> for Refusal {
     fn from(fault: wire::Fault) -> Self {
@@ -97,12 +97,12 @@ impl From<wire::Event> for Event {
             mode,
             tag: tag.map(text_of),
             pid,
-            what: what.into(),
+            kind: what.into(),
         }
     }
 }
 
-impl From<wire::What> for Kind {
+impl From<wire::What> for EventKind {
     fn from(what: wire::What) -> Self {
         use wire::What;
         match what {
@@ -158,9 +158,9 @@ impl From<wire::Place> for Place {
     }
 }
 
-impl From<wire::Unclaimed> for Unclaimed {
-    fn from(told: wire::Unclaimed) -> Self {
-        let wire::Unclaimed { session, pid, left_ms, held } = told;
+impl From<wire::UnclaimedSession> for UnclaimedSession {
+    fn from(told: wire::UnclaimedSession) -> Self {
+        let wire::UnclaimedSession { session, pid, left_ms, held } = told;
         let held = usize::try_from(held).unwrap_or(usize::MAX);
         Self { session, pid, left: left_ms.map(Duration::from_millis), held }
     }

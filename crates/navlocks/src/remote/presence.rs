@@ -29,7 +29,7 @@ impl Presence {
     }
 
     /// Returns a copy of the socket, for another process.
-    pub(super) fn descriptor(&self) -> Option<OwnedFd> {
+    pub(super) fn liveness_fd(&self) -> Option<OwnedFd> {
         self.listener.as_fd().try_clone_to_owned().ok()
     }
 }

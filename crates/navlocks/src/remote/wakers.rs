@@ -204,8 +204,8 @@ impl Session {
     }
 
     /// Returns a copy of the socket by which the service knows that the session is alive.
-    pub(super) fn descriptor(&self) -> Option<OwnedFd> {
-        self.lock().presence.as_ref()?.descriptor()
+    pub(super) fn liveness_fd(&self) -> Option<OwnedFd> {
+        self.lock().presence.as_ref()?.liveness_fd()
     }
 
     /// Returns true if further partitions take sessions of their own.

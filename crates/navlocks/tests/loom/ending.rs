@@ -15,7 +15,7 @@ fn end_of_client_races_with_request() {
         let locks = Locks::new();
         let ending = locks.new_client();
         let request = waiter(ending.request("a"));
-        ending.end();
+        ending.end_client();
         match request.join().unwrap() {
             Ok(lock) => {
                 assert_eq!(lock.loss(), Some(LossCause::ClientEnded));
@@ -36,7 +36,7 @@ fn end_of_client_races_with_pending_request() {
         let first = hold(locks.request("a"));
         let ending = locks.new_client();
         let request = waiter(ending.request("a"));
-        ending.end();
+        ending.end_client();
         let ended = request.join().unwrap();
         assert_eq!(ended.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(held(&locks), [first.request_id()]);
@@ -53,7 +53,7 @@ fn end_of_client_races_with_grant_and_next_waiter_wakes() {
         let ending = locks.new_client();
         let mut ended = begin_to_wait(ending.request("a"));
         let next = waiter(locks.request("a"));
-        let other = thread::spawn(move || ending.end());
+        let other = thread::spawn(move || ending.end_client());
         drop(first);
         next.join().unwrap().unwrap().release().unwrap();
         other.join().unwrap();
@@ -71,7 +71,7 @@ fn end_of_client_races_with_drop_of_lock_and_next_waiter_wakes() {
         let lock = hold(ending.request("a"));
         let next = waiter(locks.request("a"));
         let other = thread::spawn(move || drop(lock));
-        ending.end();
+        ending.end_client();
         other.join().unwrap();
         next.join().unwrap().unwrap().release().unwrap();
         assert_nothing_left(&locks, "a");

@@ -87,7 +87,7 @@ fn end_of_client_in_two_shards_races_with_query() {
         let waiting = begin_to_wait(locks.request("b"));
         let other = thread::spawn({
             let ending = ending.clone();
-            move || ending.end()
+            move || ending.end_client()
         });
         let seen = held(&locks);
         let before = [one.request_id(), two.request_id()];

@@ -26,7 +26,7 @@ use std::task::{Context, Poll, Waker};
 use loom::future::block_on;
 use loom::model::Builder;
 use loom::thread::{self, JoinHandle};
-use navlocks::{Acquire, Lock, Locks, Request, RequestError, RequestId};
+use navlocks::{Lock, Locks, Request, RequestError, RequestFuture, RequestId};
 
 const PREEMPTIONS: usize = 4;
 
@@ -53,7 +53,7 @@ fn hold(request: Request) -> Lock {
 }
 
 /// Enqueues a request; the next poll of the future may be on any task.
-fn begin_to_wait(request: Request) -> Acquire {
+fn begin_to_wait(request: Request) -> RequestFuture {
     let mut waiting = request.into_future();
     assert!(poll(&mut waiting).is_pending());
     waiting

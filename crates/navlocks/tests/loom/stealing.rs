@@ -5,15 +5,15 @@ use std::task::Poll;
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::events::Kind;
+use navlocks::EventKind;
 use navlocks::{Events, Locks, LossCause, RequestErrorKind, RequestId};
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
 /// Returns the events of a request so far.
-fn story_of(request: RequestId, events: &mut Events) -> Vec<Kind> {
+fn story_of(request: RequestId, events: &mut Events) -> Vec<EventKind> {
     let events = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
-    events.filter(|event| event.request == request).map(|event| event.what).collect()
+    events.filter(|event| event.request == request).map(|event| event.kind).collect()
 }
 
 /// The victim receives the loss, or had released before; in either case it knows which.
@@ -32,10 +32,10 @@ fn steal_races_with_release() {
         let stolen = LossCause::Stolen { by: thief.request_id().into() };
         let end = story_of(id, &mut events).pop();
         match released {
-            Ok(()) => assert_eq!(end, Some(Kind::Released)),
+            Ok(()) => assert_eq!(end, Some(EventKind::Released)),
             Err(loss) => {
                 assert_eq!(loss, stolen);
-                assert_eq!(end, Some(Kind::Lost(stolen)));
+                assert_eq!(end, Some(EventKind::Lost(stolen)));
             }
         }
         drop((thief, events));

@@ -2,8 +2,8 @@
 
 use loom::future::block_on;
 use loom::thread;
+use navlocks::EventKind;
 use navlocks::Locks;
-use navlocks::events::Kind;
 
 use crate::{assert_nothing_left, hold, model};
 
@@ -14,15 +14,18 @@ fn subscriber_receives_all_events() {
         let mut events = locks.events();
         let subscriber = thread::spawn(move || {
             let mut received = Vec::new();
-            while received.last() != Some(&Kind::Released) {
-                received.push(block_on(events.recv()).unwrap().unwrap().what);
+            while received.last() != Some(&EventKind::Released) {
+                received.push(block_on(events.recv()).unwrap().unwrap().kind);
             }
             received
         });
         let lock = hold(locks.request("a"));
-        let granted = Kind::Granted(lock.fencing_token());
+        let granted = EventKind::Granted(lock.fencing_token());
         lock.release().unwrap();
-        assert_eq!(subscriber.join().unwrap(), [Kind::Requested, granted, Kind::Released]);
+        assert_eq!(
+            subscriber.join().unwrap(),
+            [EventKind::Requested, granted, EventKind::Released]
+        );
         assert_nothing_left(&locks, "a");
     });
 }
@@ -37,14 +40,14 @@ fn subscriber_that_comes_and_goes_receives_no_middle_part() {
             let locks = locks.clone();
             move || {
                 let mut events = locks.events();
-                std::iter::from_fn(|| events.try_recv()).map(|event| event.unwrap().what).collect()
+                std::iter::from_fn(|| events.try_recv()).map(|event| event.unwrap().kind).collect()
             }
         });
         let lock = hold(locks.request("a"));
-        let granted = Kind::Granted(lock.fencing_token());
+        let granted = EventKind::Granted(lock.fencing_token());
         lock.release().unwrap();
-        let story = [Kind::Requested, granted, Kind::Released];
-        let received: Vec<Kind> = subscriber.join().unwrap();
+        let story = [EventKind::Requested, granted, EventKind::Released];
+        let received: Vec<EventKind> = subscriber.join().unwrap();
         assert!(
             story.windows(received.len().max(1)).any(|part| part.starts_with(&received)),
             "{received:?}"
@@ -60,7 +63,7 @@ fn stream_races_with_end_of_its_client() {
         let locks = Locks::new();
         let mut events = locks.events();
         let waiting = thread::spawn(move || block_on(events.recv()));
-        locks.end();
+        locks.end_client();
         assert_eq!(waiting.join().unwrap(), None);
     });
     model(|| {
@@ -69,7 +72,7 @@ fn stream_races_with_end_of_its_client() {
             let locks = locks.clone();
             move || block_on(locks.events().recv())
         });
-        locks.end();
+        locks.end_client();
         assert_eq!(made.join().unwrap(), None);
     });
 }

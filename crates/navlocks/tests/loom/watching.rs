@@ -59,7 +59,7 @@ fn loss_watch_races_with_end_of_client() {
         let ending = locks.new_client();
         let lock = hold(ending.request("a"));
         let holder = thread::spawn(move || block_on(lock.lost()));
-        ending.end();
+        ending.end_client();
         assert_eq!(holder.join().unwrap(), LossCause::ClientEnded);
         assert_nothing_left(&locks, "a");
     });

@@ -119,7 +119,7 @@ fn contention_events_and_questions_follow_claim() {
         talk.hears(ToService::Listen(0)).await;
         let question = tokio::spawn({
             let locks = locks.clone();
-            async move { locks.recovery().await }
+            async move { locks.unclaimed_sessions().await }
         });
         let ToService::Ask(asked) = talk.hear().await else { panic!("not a question") };
         let mut talk = restarts(&peer, talk, lasting(7, 2)).await;
@@ -128,7 +128,7 @@ fn contention_events_and_questions_follow_claim() {
         talk.hears(ToService::Contention(1)).await;
         talk.hears(ToService::Ask(asked)).await;
         let waited_for =
-            navlocks_wire::Unclaimed { session: 3, pid: Some(9), left_ms: None, held: 2 };
+            navlocks_wire::UnclaimedSession { session: 3, pid: Some(9), left_ms: None, held: 2 };
         let reply = navlocks_wire::Reply::Recovery(vec![waited_for]);
         talk.says(ToClient::Answer(navlocks_wire::Answer { id: 1, reply })).await;
         let [unclaimed] = &question.await.unwrap().unwrap()[..] else { panic!("one session") };

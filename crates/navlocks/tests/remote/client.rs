@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use navlocks::{Acquire, Connect, ConnectError, Lock, Locks, Mode, Request};
+use navlocks::{Connect, ConnectError, Lock, Locks, Mode, Request, RequestFuture};
 use navlocks_wire::{Names, Request as Said, ToService, Welcome};
 use tokio::task::JoinHandle;
 
@@ -40,7 +40,10 @@ pub(crate) async fn held(locks: &Locks, name: &str, talk: &mut Talk) -> Lock {
 
 /// Connects a client that holds `a` and waits for `b` when its connection breaks. Returns them, and
 /// the connection over which the client greets again.
-pub(crate) async fn greeting_again(peer: &Peer, welcome: Welcome) -> (Locks, Lock, Acquire, Talk) {
+pub(crate) async fn greeting_again(
+    peer: &Peer,
+    welcome: Welcome,
+) -> (Locks, Lock, RequestFuture, Talk) {
     let (locks, mut talk) = connected(peer, welcome).await;
     let lock = held(&locks, "a", &mut talk).await;
     let waiting = begun(locks.request("b"));
@@ -52,7 +55,7 @@ pub(crate) async fn greeting_again(peer: &Peer, welcome: Welcome) -> (Locks, Loc
 }
 
 /// Sends a request; the next poll of the future may be on any task.
-pub(crate) fn begun(request: Request) -> Acquire {
+pub(crate) fn begun(request: Request) -> RequestFuture {
     let mut waiting = request.into_future();
     assert!(polled(&mut waiting).is_pending());
     waiting

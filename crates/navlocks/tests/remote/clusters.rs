@@ -66,7 +66,7 @@ fn clients_of_one_partition_share_its_session() {
         second.hears(open(2, "b")).await;
         talk.hears(open(3, "a")).await;
         // A client that ended has left no other partition behind.
-        other.end();
+        other.end_client();
         second.hears(ToService::Close(0)).await;
         let _late = other.new_client();
         second.hears(open(3, "b")).await;

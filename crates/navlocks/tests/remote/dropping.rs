@@ -145,7 +145,7 @@ fn ended_client_loses_its_locks_before_the_service_receives_it() {
         let lock = held(&locks, "a", &mut talk).await;
         let waiting = begun(locks.request("b"));
         talk.hears(said(2, "b")).await;
-        locks.end();
+        locks.end_client();
         assert_eq!(lock.loss(), Some(navlocks::LossCause::ClientEnded));
         assert_eq!(waiting.await.unwrap_err(), navlocks::RequestErrorKind::ClientEnded);
         talk.hears(ToService::Close(0)).await;

@@ -77,7 +77,7 @@ fn client_that_ended_is_not_opened_in_next_session() {
         let waiting = begun(locks.request("a"));
         talk.hears(said(1, "a")).await;
         talk.breaks();
-        locks.end();
+        locks.end_client();
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         let mut talk = forgets(&peer, Says::UnknownSession, 8).await;
         talk.hears(ToService::Open(Open { client: 1, partition: String::new() })).await;

@@ -204,7 +204,7 @@ fn where_nobody_listens_the_system_says_why() {
 fn service_that_never_answers_times_out() {
     run(async {
         let peer = Peer::tcp().await;
-        let to = || to(&peer).answers_within(Duration::from_millis(50));
+        let to = || to(&peer).answer_timeout(Duration::from_millis(50));
         let unanswered = connecting(to());
         let mut socket = peer.socket().await;
         read_head(&mut *socket).await;
@@ -288,7 +288,7 @@ fn new_client_of_an_ended_client_has_the_same_partition() {
         let other = locks.partition("other");
         talk.hear().await;
         for (client, ended, partition) in [(2, &locks, "builds"), (3, &other, "other")] {
-            ended.end();
+            ended.end_client();
             talk.hear().await;
             let next = ended.new_client();
             let open = wire::Open { client, partition: partition.into() };

@@ -129,7 +129,7 @@ fn request_times_out_without_a_service() {
 fn silent_service_fails_pending_requests_within_patience_and_keeps_locks() {
     run(async {
         let peer = Peer::unix().await;
-        let connect = to(&peer).answers_within(PATIENCE);
+        let connect = to(&peer).answer_timeout(PATIENCE);
         let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.pings = Pings::Ignored;
@@ -156,7 +156,7 @@ fn silent_service_fails_pending_requests_within_patience_and_keeps_locks() {
 fn request_in_queue_waits_as_long_as_pings_are_answered() {
     run(async {
         let peer = Peer::unix().await;
-        let connect = to(&peer).answers_within(PATIENCE);
+        let connect = to(&peer).answer_timeout(PATIENCE);
         let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
         talk.pings = Pings::Heard;
         let waiting = begun(locks.request("a"));

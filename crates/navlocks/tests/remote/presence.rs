@@ -72,7 +72,7 @@ fn copy_of_the_presence_outlives_the_client() {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, present(&path, lasting(7, 1))).await;
         talk.hears(ToService::Present).await;
-        let copy = locks.descriptor().unwrap();
+        let copy = locks.liveness_fd().unwrap();
         assert!(fcntl_getfd(&copy).unwrap().contains(FdFlags::CLOEXEC));
         locks.disconnect().await;
         talk.sees_leave().await;
@@ -97,7 +97,7 @@ fn session_goes_on_without_presence_where_the_path_cannot_be_listened_at() {
             let peer = Peer::unix().await;
             let (locks, mut talk) = connected(&peer, present(&path, lasting(7, 1))).await;
             let lock = held(&locks, "a", &mut talk).await;
-            assert!(locks.descriptor().is_none());
+            assert!(locks.liveness_fd().is_none());
             talk.breaks();
             let (mut talk, _) = peer.wants_claim(present(&path, lasting(7, 2))).await;
             talk.hears_claim(&[claimed(1, "a", 1)]).await;

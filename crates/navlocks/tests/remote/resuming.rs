@@ -193,7 +193,7 @@ fn claim_has_clients_that_were_opened_without_a_connection() {
         let (talk, resume) = peer.resumes(leased(7)).await;
         assert_eq!(resume.clients, [open(0, ""), open(1, "")]);
         drop(first);
-        locks.end();
+        locks.end_client();
         let second = lock.locks().new_client();
         talk.breaks();
         let (mut talk, resume) = peer.resumes(leased(7)).await;

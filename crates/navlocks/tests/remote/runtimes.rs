@@ -23,7 +23,7 @@ fn connection_without_runtime_is_driven_by_own_thread() {
         let url = peer.url();
         let client = thread::spawn(move || {
             let locks = block_on(Locks::connect(url).into_future()).unwrap();
-            let lock = locks.request("a").blocking().unwrap();
+            let lock = locks.request("a").lock_blocking().unwrap();
             assert_eq!(lock.loss(), None);
             lock.release().unwrap();
             block_on(locks.disconnect());
@@ -95,8 +95,8 @@ fn worker_of_runtime_that_drives_may_block() {
         let mut talk = peer.begins(leased(1)).await;
         let locks = connecting.await.unwrap().unwrap();
         let task = runtime.spawn(async move {
-            drop(locks.request("a").blocking().expect("a lock"));
-            let blocking = move || locks.request("b").blocking().map(drop);
+            drop(locks.request("a").lock_blocking().expect("a lock"));
+            let blocking = move || locks.request("b").lock_blocking().map(drop);
             tokio::task::spawn_blocking(blocking).await.expect("it ends").expect("a lock");
         });
         for (id, name) in [(1, "a"), (2, "b")] {
@@ -114,13 +114,13 @@ fn only_thread_that_drives_may_not_block() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
-        let error = locks.request("a").blocking().unwrap_err();
+        let error = locks.request("a").lock_blocking().unwrap_err();
         assert_eq!(error, RequestErrorKind::BlocksConnection);
         let blocking = move || {
             // Another runtime of one thread, which does not drive.
             let other = Builder::new_current_thread().build().expect("a runtime");
             let _inside = other.enter();
-            locks.request("a").blocking().map(drop)
+            locks.request("a").lock_blocking().map(drop)
         };
         let task = tokio::task::spawn_blocking(blocking);
         talk.hears(said(1, "a")).await;

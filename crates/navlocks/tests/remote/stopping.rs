@@ -104,10 +104,10 @@ fn process_stopped_beyond_its_lease_knows_the_loss_when_it_continues() {
 fn child() {
     let Ok(url) = std::env::var(URL) else { return };
     let locks = block_on(Locks::connect(url).into_future()).unwrap();
-    let lock = locks.request("a").blocking().unwrap();
+    let lock = locks.request("a").lock_blocking().unwrap();
     let waiter = thread::spawn({
         let locks = locks.clone();
-        move || locks.request("b").blocking().unwrap().fencing_token()
+        move || locks.request("b").lock_blocking().unwrap().fencing_token()
     });
     println!("{SAYS}held");
     std::io::stdin().read_line(&mut String::new()).unwrap();

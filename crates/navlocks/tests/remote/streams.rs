@@ -117,7 +117,7 @@ fn question_of_client_that_ends_fails_and_is_not_asked_again() {
         talk.hear().await;
         let expected = ToService::Ask(Ask { id: 1, client: 1, question: Question::Query });
         talk.hears(expected).await;
-        ending.end();
+        ending.end_client();
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
         talk.hears(ToService::Close(1)).await;
         talk.breaks();
@@ -246,7 +246,7 @@ fn events_of_ended_client_are_ignored() {
         let mut events = locks.events();
         talk.hears(ToService::Listen(0)).await;
         talk.says(ToClient::Listening(0)).await;
-        locks.end();
+        locks.end_client();
         talk.hears(ToService::Close(0)).await;
         tells(&mut talk, 0, 1).await;
         talk.settles().await;

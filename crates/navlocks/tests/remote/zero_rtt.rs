@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::{Acquire, Connect, ConnectError, Locks};
+use navlocks::{Connect, ConnectError, Locks, RequestFuture};
 use navlocks_wire::{FaultCode, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
@@ -12,14 +12,14 @@ use crate::peer::{Peer, Talk, clustered, leased};
 use crate::run;
 
 /// Opens a session, requests a lock, and lets the greeting go on in the background.
-async fn opened(connect: Connect) -> (Locks, Acquire, JoinHandle<Result<(), ConnectError>>) {
+async fn opened(connect: Connect) -> (Locks, RequestFuture, JoinHandle<Result<(), ConnectError>>) {
     let (locks, greeting) = connect.open().await.expect("a socket");
     let waiting = begun(locks.request("a"));
     (locks, waiting, tokio::spawn(greeting))
 }
 
 /// Grants a request, whose client then releases the lock.
-async fn grants_and_hears_release(talk: &mut Talk, id: u64, waiting: Acquire) {
+async fn grants_and_hears_release(talk: &mut Talk, id: u64, waiting: RequestFuture) {
     talk.grants(id, 1).await;
     drop(waiting.await.expect("a lock"));
     talk.hears(ToService::Release(id)).await;

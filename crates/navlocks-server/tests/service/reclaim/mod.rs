@@ -9,7 +9,7 @@ mod waiters;
 use std::time::Duration;
 
 use navlocks_server::Config;
-use navlocks_wire::{LossCause, Lost, Reply, ToClient, Unclaimed, Welcome};
+use navlocks_wire::{LossCause, Lost, Reply, ToClient, UnclaimedSession, Welcome};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -32,7 +32,7 @@ fn lost(id: u64, cause: LossCause) -> ToClient {
 }
 
 /// Returns the sessions that a service waits for.
-fn recovery(client: &mut Client) -> Vec<Unclaimed> {
+fn recovery(client: &mut Client) -> Vec<UnclaimedSession> {
     client.say(r#"{"ask":{"id":90,"question":"recovery"}}"#);
     match client.hear() {
         ToClient::Answer(answer) => match answer.reply {

@@ -1,6 +1,6 @@
 //! Steals and forced releases around a restart.
 
-use navlocks_wire::{LossCause, Lost, Reply, RequestKey, ToClient, Unclaimed};
+use navlocks_wire::{LossCause, Lost, Reply, RequestKey, ToClient, UnclaimedSession};
 
 use super::{lost, orphaned, recovery, request, restart};
 use crate::client::{Client, tcp_stream};
@@ -54,7 +54,7 @@ fn steal_and_forced_release_get_past_a_session_that_does_not_come_back() {
     let mut other = Client::unix(service.unix());
     assert_eq!(
         recovery(&mut other),
-        [Unclaimed {
+        [UnclaimedSession {
             session: welcome.session,
             pid: Some(std::process::id()),
             left_ms: None,

@@ -30,7 +30,7 @@ use crate::timer::Timer;
 // Fields are moved in the pieces in which they were written: another order would cause
 // store-forwarding stalls.
 #[repr(C)]
-pub struct Acquire {
+pub struct RequestFuture {
     /// Taken when the future is ready.
     request: Option<Request>,
     /// The place in the queue, while the request is pending.
@@ -52,9 +52,9 @@ struct Waiting {
 /// Dropping it before it was polled does nothing.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
-pub struct TryAcquire(Acquire);
+pub struct TryRequestFuture(RequestFuture);
 
-impl Acquire {
+impl RequestFuture {
     #[inline]
     fn new(request: Request) -> Self {
         Self { request: Some(request), waiting: None }
@@ -173,28 +173,28 @@ fn over() -> ! {
 
 impl IntoFuture for Request {
     type Output = Result<Lock, RequestError>;
-    type IntoFuture = Acquire;
+    type IntoFuture = RequestFuture;
 
     #[inline(always)]
-    fn into_future(mut self) -> Acquire {
+    fn into_future(mut self) -> RequestFuture {
         // A request with a timeout of zero tries once, and leaves no trace.
         if self.timeout_of() == Some(Duration::ZERO) && self.inner.wait == Wait::Queue {
             self.inner.wait = Wait::IfAvailable;
         }
-        Acquire::new(self)
+        RequestFuture::new(self)
     }
 }
 
 impl IntoFuture for TryRequest {
     type Output = Result<Option<Lock>, RequestError>;
-    type IntoFuture = TryAcquire;
+    type IntoFuture = TryRequestFuture;
 
-    fn into_future(self) -> TryAcquire {
-        TryAcquire(Acquire::new(self.into_inner()))
+    fn into_future(self) -> TryRequestFuture {
+        TryRequestFuture(RequestFuture::new(self.into_inner()))
     }
 }
 
-impl Future for Acquire {
+impl Future for RequestFuture {
     type Output = Result<Lock, RequestError>;
 
     // Inlined, so that the guard is built in place: moving it costs a store-forwarding stall.
@@ -213,7 +213,7 @@ impl Future for Acquire {
     }
 }
 
-impl Future for TryAcquire {
+impl Future for TryRequestFuture {
     type Output = Result<Option<Lock>, RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -226,7 +226,7 @@ impl Future for TryAcquire {
     }
 }
 
-impl Drop for Acquire {
+impl Drop for RequestFuture {
     #[inline]
     fn drop(&mut self) {
         if let (Some(waiting), Some(request)) = (&self.waiting, &self.request) {
