@@ -369,7 +369,7 @@ export interface ConnectOptions {
    * requests and queries reject with a NetworkError. A connected service may be silent for as long,
    * and for at least a second; a lock that is not free is no silence.
    */
-  patience?: number;
+  unreachableAfter?: number;
   /**
    * Adds the stack of its creation to the warning about a garbage-collected handle. In Node the
    * variable NAVLOCKS_TRACE_HANDLES does the same.
@@ -385,7 +385,7 @@ export interface NodeConnectOptions extends ConnectOptions {
 }
 
 /** Options for a connection to this user's own service. */
-export interface OwnConnectOptions extends ConnectOptions {
+export interface UserServiceOptions extends ConnectOptions {
   /** Starts the service if it does not run. The service ends when it has been idle for a while. */
   start?: boolean;
   /** The command `navlocks` that starts it: by default NAVLOCKS_BIN, or the one in the PATH. */
@@ -416,7 +416,7 @@ export function connect(options?: InstallOptions): Promise<ServiceLocks>;
 export const locks: Locks;
 
 /** The options of `connect()`, with the address of the service among them. */
-export type InstallOptions = (NodeConnectOptions & { url: ServiceAddress }) | (OwnConnectOptions & { url?: undefined });
+export type InstallOptions = (NodeConnectOptions & { url: ServiceAddress }) | (UserServiceOptions & { url?: undefined });
 
 /**
  * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, and returns the manager: by

@@ -3,7 +3,7 @@
 /** The number of pings against silence. Those that renew a lease are numbered from 1. */
 export const SIGN_OF_LIFE = 0;
 
-/** The shortest limit that follows from a patience: a service may be busy for a moment. */
+/** The shortest limit that follows from `unreachableAfter`: a service may be busy for a moment. */
 const SILENCE_MS_MIN = 1000;
 
 /** The service gets a ping after half of the limit, and every message breaks the silence. */
@@ -14,9 +14,9 @@ export class Keepalive {
   #since;
   #isPinged = false;
 
-  /** @param patience milliseconds that the service may be unreachable */
-  constructor(patience) {
-    this.limit = Math.max(patience, SILENCE_MS_MIN);
+  /** @param unreachableAfter milliseconds that the service may be unreachable */
+  constructor(unreachableAfter) {
+    this.limit = Math.max(unreachableAfter, SILENCE_MS_MIN);
   }
 
   /** When elapsed() has an effect. */

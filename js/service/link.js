@@ -4,7 +4,7 @@ import { describeFailure } from './refusals.js';
 
 export const UP = 'up';
 export const DOWN = 'down';
-/** The client still retries, and its patience has ended. */
+/** The client still retries, and `unreachableAfter` has passed. */
 export const GAVE_UP = 'gave-up';
 export const REFUSED = 'refused';
 /** The page is frozen or cached, and the client does not retry. */

@@ -61,7 +61,7 @@ export class Machine {
    * @param options.partition  of client 0
    * @param options.placed     returns the service's name of a partition; the same name by default
    * @param options.lease      the requested lease in milliseconds
-   * @param options.patience   milliseconds for which the service may be unreachable
+   * @param options.unreachableAfter  milliseconds for which the service may be unreachable
    *
    * @param output.dial(address, isNeeded) replaces the connection
    * @param output.send(text)      sends a message over it
@@ -87,7 +87,7 @@ export class Machine {
     this.clients = new Clients(options, this.#limits, (text) => this.#send(text), [this.#requests, this.#queries, this.#subscriptions]);
     this.link = new LinkState(now);
     this.#attempt = new Attempt(options, output, this.session, () => this.#isNeeded);
-    this.#keepalive = new Keepalive(options.patience);
+    this.#keepalive = new Keepalive(options.unreachableAfter);
     this.#parts = {
       session: this.session,
       clients: this.clients,
@@ -168,7 +168,7 @@ export class Machine {
     const refusal = this.#refusalOf(client);
     if (refusal === undefined) this.#send(add(isUp));
     else refuse(refusal);
-    // The patience begins when a client needs a service that it may start.
+    // The time begins when a client needs a service that it may start.
     if (!wasNeeded && this.#options.start && isDown) this.link.downSince = now;
     if (isUp) this.#keepalive.begin(now);
   }
@@ -403,17 +403,17 @@ export class Machine {
 
   // ---- time
 
-  /** When the patience with an unreachable service ends. */
-  get #unreachableAfter() {
+  /** When the service counts as unreachable. */
+  get #unreachableAt() {
     const isWanted = this.link.isDown && (this.#isNeeded || !this.#options.start);
-    return isWanted && !this.#attempt.isFirst ? this.link.downSince + this.#options.patience : Infinity;
+    return isWanted && !this.#attempt.isFirst ? this.link.downSince + this.#options.unreachableAfter : Infinity;
   }
 
   /** The next moment at which elapsed() has an effect. */
   get deadline() {
     const { lease } = this.session;
     const next = Math.min(this.#attempt.deadline, lease?.until ?? Infinity);
-    if (!this.link.isUp) return Math.min(next, this.#unreachableAfter);
+    if (!this.link.isUp) return Math.min(next, this.#unreachableAt);
     return Math.min(next, lease?.pingAt ?? Infinity, lease?.silentFrom ?? Infinity, this.#keepalive.deadline);
   }
 
@@ -427,8 +427,8 @@ export class Machine {
     if (this.link.isUp && now >= lease?.silentFrom) this.#reconnect(now);
     if (this.link.isUp && now >= lease?.pingAt) this.#send(write.ping(lease.ping(now)));
     if (this.link.isUp) this.#breakSilence(now);
-    if (now >= this.#unreachableAfter) {
-      this.#end(GAVE_UP, { code: 'unreachable', message: `no answer for ${this.#options.patience / 1000} s` }, now);
+    if (now >= this.#unreachableAt) {
+      this.#end(GAVE_UP, { code: 'unreachable', message: `no answer for ${this.#options.unreachableAfter / 1000} s` }, now);
     }
   }
 

@@ -169,9 +169,9 @@ export function createInterfaces(realm = globalThis) {
     // NotSupportedError. The same holds for a timeout.
     if (steal || ifAvailable) {
       const option = steal ? 'steal' : 'ifAvailable';
-      const patience = signal !== undefined ? 'signal' : timeout !== undefined ? 'timeout' : undefined;
-      if (patience !== undefined) {
-        throw exception('NotSupportedError', `'${patience}' and '${option}' cannot be used together: such a request never waits`);
+      const other = signal !== undefined ? 'signal' : timeout !== undefined ? 'timeout' : undefined;
+      if (other !== undefined) {
+        throw exception('NotSupportedError', `'${other}' and '${option}' cannot be used together: such a request never waits`);
       }
     }
     if (overtake && (mode !== 'shared' || limit !== undefined || steal || ifAvailable)) {

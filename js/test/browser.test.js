@@ -225,7 +225,7 @@ test('a page dials a service that is down at most five times in ten seconds', as
 
     close() {}
   };
-  install(page, { url: 'ws://127.0.0.1:1', patience: Infinity });
+  install(page, { url: 'ws://127.0.0.1:1', unreachableAfter: Infinity });
   while (now < 10_000) {
     // Each attempt fails before the next timer runs.
     for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);

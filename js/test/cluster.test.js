@@ -346,7 +346,7 @@ test('a session that a take-over waits for makes short pauses', () => {
   const ignore = () => {};
   const output = { dial: ignore, drop: ignore, presence: ignore, changed: ignore, wait: ignore, deliver: ignore, random: Math.random };
   const addresses = readAddresses('ws://a,b', parseAddress);
-  const machine = new Machine({ addresses, parse: parseAddress, partition: '', patience: Infinity }, { ...output, error: ignore }, 0);
+  const machine = new Machine({ addresses, parse: parseAddress, partition: '', unreachableAfter: Infinity }, { ...output, error: ignore }, 0);
   machine.start(0);
   machine.request(0, { scope: 'x', mode: 'exclusive' }, 0);
   let longest = 0;

@@ -29,7 +29,7 @@ test('a service that no client waits for may be silent', () => {
   assert.equal(keepalive.deadline, 9000);
 });
 
-test('a client without patience gives a connected service a second', () => {
+test('a client with a limit of 0 gives a connected service a second', () => {
   assert.deepEqual([new Keepalive(0).limit, new Keepalive(Infinity).deadline], [1000, Infinity]);
 });
 

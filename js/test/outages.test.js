@@ -175,9 +175,9 @@ test('F125 a silent client loses its locks before one with a lease that is four 
   await service.kill();
 });
 
-test('patience: waiters fail when the service stays down, and the client keeps retrying', async () => {
+test('unreachableAfter: waiters fail when the service stays down, and the client keeps retrying', async () => {
   const service = await Service.start();
-  const [patient, hasty] = await Promise.all([connect(service.unix, { patience: Infinity }), connect(service.unix, { patience: 0 })]);
+  const [patient, hasty] = await Promise.all([connect(service.unix, { unreachableAfter: Infinity }), connect(service.unix, { unreachableAfter: 0 })]);
   const holder = await patient.hold('a');
   const waiting = fails(hasty.request('a', () => {}), 'NetworkError');
   await service.kill();
@@ -194,9 +194,9 @@ test('patience: waiters fail when the service stays down, and the client keeps r
 });
 
 for (const place of ['unix', 'tcp']) {
-  test(`a connected service that sends nothing fails pending requests within the patience, and locks stay held: ${place}`, async () => {
+  test(`a connected service that sends nothing fails pending requests within unreachableAfter, and locks stay held: ${place}`, async () => {
     const service = await Service.start(['--lease', '60s']);
-    const locks = await connect(service[place], { patience: 1200 });
+    const locks = await connect(service[place], { unreachableAfter: 1200 });
     const held = await locks.hold('a');
     const beyond = held.contended();
     service.signal('SIGSTOP');

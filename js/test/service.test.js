@@ -33,7 +33,7 @@ test('a bad address gives a SyntaxError that names it', async () => {
 });
 
 test('bad options are refused before the first connection attempt', async () => {
-  for (const options of [null, 5, { lease: -1 }, { lease: 'a' }, { patience: NaN }, { token: 'with\nlines' }, { token: '' }, { start: true }]) {
+  for (const options of [null, 5, { lease: -1 }, { lease: 'a' }, { unreachableAfter: NaN }, { token: 'with\nlines' }, { token: '' }, { start: true }]) {
     assert.ok((await failure(connect('unix:/nowhere', options))) instanceof TypeError, JSON.stringify(options));
   }
   const tooLong = await failure(connect('unix:/nowhere', { partition: 'é'.repeat(129) }));

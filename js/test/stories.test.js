@@ -29,8 +29,8 @@ class Player {
     await this.#script.listen(this.#path);
   }
 
-  connect(_, patience = '60000') {
-    this.#connecting = connect(`unix:${this.#path}`, { patience: Number(patience) });
+  connect(_, limit = '60000') {
+    this.#connecting = connect(`unix:${this.#path}`, { unreachableAfter: Number(limit) });
   }
 
   async client(message) {

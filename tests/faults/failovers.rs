@@ -15,7 +15,7 @@ const LONG_LEASE: Duration = Duration::from_secs(180);
 pub(crate) const PARTITION: &str = "p";
 
 pub(crate) fn client(nodes: &Nodes) -> Locks {
-    let connect = Locks::connect(nodes.url()).partition(PARTITION).patience(None).retry();
+    let connect = Locks::connect(nodes.url()).partition(PARTITION).unreachable_after(None).retry();
     let connect = connect.lease(LONG_LEASE).timeout(PATIENCE);
     block_on(connect.into_future()).expect("a node answers")
 }
@@ -136,7 +136,7 @@ pub(crate) fn await_other_owner(nodes: &Nodes, than: usize) -> usize {
 #[test]
 fn stopped_owner_that_wakes_up_is_no_owner_any_more() {
     let nodes = Nodes::start("stopped-owner", 2, 1);
-    let connect = Locks::connect(nodes.url()).partition(PARTITION).patience(None);
+    let connect = Locks::connect(nodes.url()).partition(PARTITION).unreachable_after(None);
     let locks = block_on(connect.into_future()).expect("a node answers");
     let lock = request(&locks, "x").expect("it is free");
     let owner = nodes.owner(PARTITION);

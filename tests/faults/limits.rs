@@ -84,7 +84,7 @@ fn l12_limits_survive_services_that_are_killed() {
             false => Served::tcp(folder.path()).expect("a port"),
         };
         let mut service = served.run();
-        let connect = || Locks::connect(served.url()).patience(None).into_future();
+        let connect = || Locks::connect(served.url()).unreachable_after(None).into_future();
         let semaphore = Semaphore::new(|| block_on(connect()).expect("the service answers"));
         for _ in 0..2 {
             service.kill();

@@ -119,7 +119,8 @@ impl Nodes {
 
     /// A new client in a partition, which waits for nodes as long as it takes.
     pub(crate) fn client(&self, partition: &str) -> Locks {
-        let connect = Locks::connect(self.url()).partition(partition).patience(None).retry();
+        let connect =
+            Locks::connect(self.url()).partition(partition).unreachable_after(None).retry();
         block_on(connect.timeout(PATIENCE).into_future()).expect("a node answers")
     }
 

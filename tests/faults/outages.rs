@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Makes a client of the service that waits for it for ever.
 fn client(served: &Served) -> Locks {
-    block_on(Locks::connect(served.url()).patience(None).into_future())
+    block_on(Locks::connect(served.url()).unreachable_after(None).into_future())
         .expect("the service answers")
 }
 
@@ -385,7 +385,8 @@ fn lock_outlives_a_swallowed_connection_and_the_service_behind_it() {
     let mut served = Served::tcp(folder.path()).expect("a port").with(&["--lease", "4s"]);
     let service = served.run();
     let way = Way::to(&served);
-    let first = block_on(Locks::connect(&way.url).patience(None).into_future()).expect("a way");
+    let first =
+        block_on(Locks::connect(&way.url).unreachable_after(None).into_future()).expect("a way");
     let other = client(&served);
     let lock = hold(&first, "x");
     let waiting = wait_on_a_thread(&other, "x");

@@ -15,7 +15,7 @@ pub enum Connection {
     /// The connection is lost and is being made again. Requests and questions wait.
     Down,
     /// The service has been out of reach for longer than the
-    /// [patience](https://docs.rs/navlocks/latest/navlocks/struct.Connect.html#method.patience):
+    /// [limit](https://docs.rs/navlocks/latest/navlocks/struct.Connect.html#method.unreachable_after):
     /// requests and questions fail at once. The connection is still being made again.
     Unreachable,
     /// The service refuses this client, and is not tried again.

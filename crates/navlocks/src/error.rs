@@ -309,7 +309,7 @@ pub enum RequestErrorKind {
     BadMaxHold(Duration),
     /// Before the future received the lock, it was held for as long as it may be.
     HeldTooLong,
-    /// The service has been out of reach for longer than the patience of this client.
+    /// The service has been out of reach for longer than the `unreachable_after` of this client.
     Unreachable,
     /// The session ended before the answer to a steal: whether the service has done it is unknown,
     /// and it is not requested again.
@@ -437,7 +437,7 @@ impl fmt::Display for Refusal {
 pub enum QueryError {
     /// The client was [ended](crate::Locks::end_client).
     ClientEnded,
-    /// The service has been out of reach for longer than the patience of this client.
+    /// The service has been out of reach for longer than the `unreachable_after` of this client.
     Unreachable,
     /// The connection broke before the answer to a question that changes locks: whether the service
     /// has done it is not known, and it is not asked again.

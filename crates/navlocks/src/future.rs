@@ -157,7 +157,7 @@ impl RequestFuture {
     }
 
     fn begin_to_wait(&mut self, id: RequestId, cx: &mut Context<'_>) -> Answer {
-        let timeout = self.request.as_ref().and_then(Request::patience);
+        let timeout = self.request.as_ref().and_then(Request::waits_at_most);
         let timer = timeout.map(|after| Box::new(Timer::new(after)));
         let timed = timer.is_some();
         self.waiting = Some(Waiting { id, timer });

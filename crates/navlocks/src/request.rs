@@ -248,7 +248,7 @@ impl Request {
 
     /// Returns for how long the request waits, if not for ever. A request that tries once takes the
     /// answer whenever it comes, so it needs no timer.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    pub(crate) fn waits_at_most(&self) -> Option<Duration> {
         let tries_once = match self.inner.wait {
             Wait::IfAvailable => true,
             Wait::Steal | Wait::StealAll => self.timeout_of() == Some(Duration::ZERO),

@@ -2,7 +2,7 @@
 
 import { wrongPartition } from '../wire.js';
 
-const PATIENCE_MS = 60_000;
+const UNREACHABLE_AFTER_MS = 60_000;
 
 /** The shortest lease: a caller with a smaller number probably means seconds. */
 const LEASE_MS_MIN = 100;
@@ -10,12 +10,12 @@ const LEASE_MS_MIN = 100;
 /** Converts the options in order. Passes options of the platform through. */
 export function readOptions(given, { domString }, exception) {
   if (given !== undefined && (typeof given !== 'object' || given === null)) throw new TypeError('the options are not an object');
-  const { lease, partition = '', patience = PATIENCE_MS, token, ...others } = given ?? {};
+  const { lease, partition = '', unreachableAfter = UNREACHABLE_AFTER_MS, token, ...others } = given ?? {};
   return {
     ...others,
     lease: lease === undefined ? undefined : readLease(lease),
     partition: readPartition(domString(partition, "'partition'"), exception),
-    patience: milliseconds(patience, 'patience', Infinity),
+    unreachableAfter: milliseconds(unreachableAfter, 'unreachableAfter', Infinity),
     token: token === undefined ? undefined : readToken(domString(token, "'token'")),
   };
 }

@@ -80,7 +80,7 @@ export async function lineage(): Promise<void> {
 }
 
 export async function services(): Promise<void> {
-  await using remote = await connect('ws://127.0.0.1:7400', { partition: 'a', token: 't', lease: 5000, patience: Infinity, ca: 'PEM', origin: 'https://shop.example' });
+  await using remote = await connect('ws://127.0.0.1:7400', { partition: 'a', token: 't', lease: 5000, unreachableAfter: Infinity, ca: 'PEM', origin: 'https://shop.example' });
   same<typeof remote, ServiceLocks>(true);
   await connect();
   await connect({ start: true, command: 'navlocks' });

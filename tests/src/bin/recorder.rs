@@ -58,7 +58,7 @@ async fn connect(
         return Ok(Locks::new());
     }
     loop {
-        let mut connect = Locks::connect(url).partition(partition).patience(None);
+        let mut connect = Locks::connect(url).partition(partition).unreachable_after(None);
         if let Some(lease) = lease {
             connect = connect.lease(lease);
         }

@@ -84,7 +84,7 @@ fn fail_over(ground: &Ground, end: End, held: usize) -> Result<(Duration, usize)
 /// Clients that hold so many locks, and one that holds none.
 async fn hold(url: &str, held: usize) -> io::Result<(Vec<Locks>, Vec<Lock>, Locks)> {
     let connect = async || {
-        let connect = Locks::connect(url).patience(None);
+        let connect = Locks::connect(url).unreachable_after(None);
         connect.await.map_err(io::Error::other)
     };
     let (mut clients, mut locks) = (Vec::new(), Vec::new());

@@ -142,7 +142,7 @@ async fn connect(
         tasks.spawn(async move {
             let _place = places.acquire().await.map_err(io::Error::other)?;
             let partition = format!("p{}", number % partitions);
-            let connect = Locks::connect(url).partition(partition).patience(None).retry();
+            let connect = Locks::connect(url).partition(partition).unreachable_after(None).retry();
             let locks = connect.await.map_err(io::Error::other)?;
             let lock = locks.request(format!("own{number}")).await.map_err(io::Error::other)?;
             Ok(Session { number, locks, lock })

@@ -90,8 +90,8 @@ impl Acquire {
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let asked = left.filter(|left| !left.is_zero());
-            let limit = asked.map_or(target.patience, |left| left.max(ANSWER_MIN));
-            let limit = limit.min(target.patience);
+            let limit = asked.map_or(target.answer_timeout, |left| left.max(ANSWER_MIN));
+            let limit = limit.min(target.answer_timeout);
             #[allow(clippy::async_yields_async, reason = "it is awaited after the greeting")]
             let early = async |locks: &Locks| {
                 let mut requested = self.request(locks, scope, left);
@@ -160,7 +160,7 @@ impl Acquire {
         timeout: Option<Duration>,
     ) -> Result<Lock, Missed> {
         if self.tries_once(timeout) {
-            let limit = target.patience;
+            let limit = target.answer_timeout;
             let answer = tokio::time::timeout(limit, &mut request).await;
             let Ok(answer) = answer else {
                 // A service that waits for an earlier session does not answer, but knows a reason.

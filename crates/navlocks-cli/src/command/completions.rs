@@ -46,19 +46,19 @@ _navlocks_held() {
     _navlocks "$@"
     local current=${COMP_WORDS[COMP_CWORD]} name
     [[ ${COMP_WORDS[1]} == @(steal|release) && $current != -* ]] || return 0
-    [[ ${COMP_WORDS[COMP_CWORD-1]} == --@(url|partition|token-file|ca-file|patience) ]] && return 0
+    [[ ${COMP_WORDS[COMP_CWORD-1]} == --@(url|partition|token-file|ca-file|answer-timeout) ]] && return 0
     COMPREPLY=()
     while IFS= read -r name; do
         [[ $name == "$current"* ]] && COMPREPLY+=("$(printf %q "$name")")
-    done < <("$1" query --names --patience 1s 2>/dev/null)
+    done < <("$1" query --names --answer-timeout 1s 2>/dev/null)
     return 0
 }
 complete -F _navlocks_held -o bashdefault -o default navlocks
 "#;
 
 const FISH: &str = r#"
-complete -c navlocks -n "__fish_navlocks_using_subcommand steal" -f -a "(navlocks query --names --patience 1s 2>/dev/null)"
-complete -c navlocks -n "__fish_navlocks_using_subcommand release" -f -a "(navlocks query --names --patience 1s 2>/dev/null)"
+complete -c navlocks -n "__fish_navlocks_using_subcommand steal" -f -a "(navlocks query --names --answer-timeout 1s 2>/dev/null)"
+complete -c navlocks -n "__fish_navlocks_using_subcommand release" -f -a "(navlocks query --names --answer-timeout 1s 2>/dev/null)"
 "#;
 
 const ZSH_ARGUMENT: &str = "'*::name -- The name:_navlocks_held'";
@@ -67,7 +67,7 @@ const ZSH: &str = r#"autoload -U is-at-least
 
 _navlocks_held() {
     local -a names
-    names=(${(f)"$(_call_program names navlocks query --names --patience 1s 2>/dev/null)"})
+    names=(${(f)"$(_call_program names navlocks query --names --answer-timeout 1s 2>/dev/null)"})
     compadd -a names
 }
 "#;

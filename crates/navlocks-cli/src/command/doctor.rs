@@ -327,10 +327,11 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     }
 }
 
-/// Returns the sessions of an earlier service whose clients do not come back within the patience.
+/// Returns the sessions of an earlier service whose clients do not come back within the answer
+/// timeout.
 /// Right after a start, those of living clients are about to; a stopped one is not waited for.
 async fn await_claims(target: &Target, locks: &Locks) -> Result<Vec<UnclaimedSession>, Failure> {
-    let until = Instant::now() + target.patience;
+    let until = Instant::now() + target.answer_timeout;
     loop {
         let unclaimed = target.answer(locks.unclaimed_sessions()).await?;
         let is_awaited = |it: &UnclaimedSession| it.pid.is_none_or(runs);

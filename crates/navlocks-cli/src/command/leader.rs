@@ -31,7 +31,10 @@ impl Leader {
         let name = single(&self.name)?;
         let none = || Failure::new(Exit::Conflict, format!("'{}' has no leader", short(&name)));
         let locks = if self.follow {
-            self.target.connect_within(self.target.patience, Stay::Long, async |_| ()).await?.0
+            self.target
+                .connect_within(self.target.answer_timeout, Stay::Long, async |_| ())
+                .await?
+                .0
         } else {
             self.target.connect_if_used().await?.ok_or_else(none)?
         };

@@ -47,7 +47,7 @@ const ENVIRONMENT: [(&str, &str); 14] = [
     ("NAVLOCKS_PARTITION", "The lock space to use."),
     ("NAVLOCKS_TOKEN, NAVLOCKS_TOKEN_FILE", "The access token, or a file with it."),
     ("NAVLOCKS_CA_FILE", "The certificates to trust for wss://."),
-    ("NAVLOCKS_PATIENCE", "How long the service may take to answer."),
+    ("NAVLOCKS_ANSWER_TIMEOUT", "How long the service may take to answer."),
     ("NAVLOCKS_DIR", "The folder of the user's own service, instead of navlocks-UID in /tmp."),
     ("NAVLOCKS_IDLE_EXIT", "For how long a service that started by itself stays idle."),
     ("NAVLOCKS_LOG", "What a service logs, such as warn or debug."),

@@ -38,9 +38,9 @@ impl Steal {
         }
         let mut events = locks.events();
         let thief = locks.request(&name).steal().tag("navlocks steal").into_future();
-        let thief = tokio::time::timeout(self.target.patience, thief).await;
+        let thief = tokio::time::timeout(self.target.answer_timeout, thief).await;
         let thief = thief
-            .map_err(|_| self.target.silent(self.target.patience))?
+            .map_err(|_| self.target.silent(self.target.answer_timeout))?
             .map_err(|error| Failure::new(Exit::Withdrawn, error.to_string()))?;
         let by = thief.request_id();
         // The answer comes after all effects of the theft.

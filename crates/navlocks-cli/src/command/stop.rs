@@ -49,7 +49,7 @@ impl Stop {
             None if place.is_in_use()? => Err(super::target::without_socket(&place)),
             None => printer::print("no service runs\n"),
             Some(service) => {
-                let how = service.end(self.force, self.target.patience)?;
+                let how = service.end(self.force, self.target.answer_timeout)?;
                 printer::print(match how {
                     Ended::InOrder => "the service has ended\n",
                     Ended::Killed => "the service did not end by itself and was killed\n",
@@ -140,7 +140,7 @@ impl Running {
     }
 
     /// Terminates the service. One that does not end in time is killed under `--force`.
-    fn end(self, force: bool, patience: Duration) -> Result<Ended, Failure> {
+    fn end(self, force: bool, answer_timeout: Duration) -> Result<Ended, Failure> {
         let pid = self.pid;
         if !self.is_navlocks() {
             let message = format!(
@@ -153,18 +153,18 @@ impl Running {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(failed)?;
         pidfd_send_signal(&process, Signal::TERM).map_err(failed)?;
         drop(self);
-        if has_ended(&process, patience).map_err(failed)? {
+        if has_ended(&process, answer_timeout).map_err(failed)? {
             return Ok(Ended::InOrder);
         }
         if !force {
             let message = format!(
                 "the service (process {pid}) does not end within {}: --force kills it",
-                super::say(patience)
+                super::say(answer_timeout)
             );
             return Err(Failure::new(Exit::Silent, message));
         }
         pidfd_send_signal(&process, Signal::KILL).map_err(failed)?;
-        has_ended(&process, patience).map_err(failed)?;
+        has_ended(&process, answer_timeout).map_err(failed)?;
         Ok(Ended::Killed)
     }
 }

@@ -51,11 +51,11 @@ pub(super) struct Target {
         long,
         value_name = "DURATION",
         default_value = "10s",
-        env = "NAVLOCKS_PATIENCE",
+        env = "NAVLOCKS_ANSWER_TIMEOUT",
         hide_env_values = true
     )]
     #[arg(value_parser = duration::parse)]
-    pub(super) patience: Duration,
+    pub(super) answer_timeout: Duration,
 }
 
 /// The fate of a session when the user's own service ends.
@@ -98,7 +98,8 @@ impl Target {
 
     /// Connects. The user's own service is started if it does not run.
     pub(super) async fn connect(&self) -> Result<Locks, Failure> {
-        let (locks, ()) = self.connect_within(self.patience, Stay::Short, async |_| ()).await?;
+        let (locks, ()) =
+            self.connect_within(self.answer_timeout, Stay::Short, async |_| ()).await?;
         Ok(locks)
     }
 
@@ -144,12 +145,15 @@ impl Target {
     /// Connects. Returns none if the target is the user's own service, and none runs.
     pub(super) async fn connect_if_running(&self) -> Result<Option<Locks>, Failure> {
         let Some(place) = self.place()? else {
-            let connected = self.connect_to_other(self.patience, &async |_: &Locks| ()).await;
+            let connected = self.connect_to_other(self.answer_timeout, &async |_: &Locks| ()).await;
             return connected.map(|(locks, ())| Some(locks));
         };
         let mut last = None;
         for _ in 0..GREETINGS_MAX {
-            match self.try_own(&place, self.patience, Stay::Short, &async |_: &Locks| ()).await {
+            match self
+                .try_own(&place, self.answer_timeout, Stay::Short, &async |_: &Locks| ())
+                .await
+            {
                 Ok((locks, ())) => return Ok(Some(locks)),
                 Err(Missed::Failed(failure)) => return Err(failure),
                 // A service that is about to end, and its successor, may have locks.
@@ -224,14 +228,14 @@ impl Target {
         self.url().is_some_and(|url| !url.starts_with("unix:"))
     }
 
-    /// Waits for an answer within the patience.
+    /// Waits for an answer within the answer timeout.
     pub(super) async fn answer<T>(
         &self,
         question: impl Future<Output = Result<T, QueryError>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(self.patience, question).await {
+        match tokio::time::timeout(self.answer_timeout, question).await {
             Ok(answer) => answer.map_err(unanswered),
-            Err(_) => Err(self.silent(self.patience)),
+            Err(_) => Err(self.silent(self.answer_timeout)),
         }
     }
 
@@ -248,7 +252,7 @@ impl Target {
         early: &impl AsyncFn(&Locks) -> T,
     ) -> Result<(Locks, T), Failure> {
         let url = self.url().unwrap_or_default();
-        let mut connect = Locks::connect(url).partition(self.partition()).patience(None);
+        let mut connect = Locks::connect(url).partition(self.partition()).unreachable_after(None);
         if let Some(token) = self.token()? {
             connect = connect.token(token);
         }
@@ -292,11 +296,11 @@ impl Target {
         }
         let mut connect = Locks::connect(&url).partition(self.partition());
         connect = match stay {
-            Stay::Short => connect.patience(Duration::ZERO),
+            Stay::Short => connect.unreachable_after(Duration::ZERO),
             Stay::Long => {
                 let place = place.clone();
                 let start = move || place.start_again().map_err(std::io::Error::other);
-                connect.patience(self.patience).restart_with(start)
+                connect.unreachable_after(self.answer_timeout).restart_with(start)
             }
         };
         if let Some(parent) = parent(&url) {

@@ -122,7 +122,7 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
     let mut screen = Screen::enter()?;
     let (mut deadlocks, mut looked): (Vec<String>, Option<Instant>) = (Vec::new(), None);
     loop {
-        let answer = tokio::time::timeout(target.patience, locks.query()).await;
+        let answer = tokio::time::timeout(target.answer_timeout, locks.query()).await;
         let snapshot = match answer {
             Ok(Ok(snapshot)) => Ok(snapshot),
             // The next client that needs the service starts it.

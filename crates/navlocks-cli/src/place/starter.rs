@@ -147,14 +147,14 @@ impl Place {
 impl Starter<'_> {
     /// Starts the service, and returns when it listens: it prints a line then. A `navlocks serve`
     /// that has ended may be started again by its supervisor, with its own options: it is waited
-    /// for, within `patience`.
+    /// for, within `answer_timeout`.
     ///
     /// # Errors
     ///
     /// The service ended, with the cause in the log. [`Exit::Busy`] if another service has the
     /// place, which may be about to end or to make its socket again.
-    pub fn start(&self, patience: Duration) -> Result<(), Failure> {
-        if self.is_served_again(patience.min(SUPERVISOR_MAX)) {
+    pub fn start(&self, answer_timeout: Duration) -> Result<(), Failure> {
+        if self.is_served_again(answer_timeout.min(SUPERVISOR_MAX)) {
             return Ok(());
         }
         let log = self.open_log().map_err(|error| unusable(&self.place.folder, &error))?;

@@ -30,7 +30,7 @@ impl Drop for Stopped {
 
 fn impatient(world: &World, arguments: &str) -> Command {
     let mut command = world.navlocks(arguments);
-    command.env("NAVLOCKS_PATIENCE", "300ms");
+    command.env("NAVLOCKS_ANSWER_TIMEOUT", "300ms");
     command
 }
 
@@ -108,7 +108,8 @@ fn rust_client_is_not_held_up_by_a_hung_service() {
     let url = format!("unix:{}", world.place().join("socket").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let locks = Locks::connect(&url).patience(Duration::from_millis(300)).await.unwrap();
+        let locks =
+            Locks::connect(&url).unreachable_after(Duration::from_millis(300)).await.unwrap();
         let held = locks.request("held").await.unwrap();
         let stopped = Stopped::service_of(&world);
         let (question, request, tried) =
@@ -121,7 +122,7 @@ fn rust_client_is_not_held_up_by_a_hung_service() {
         let timed_out = locks.request("x").timeout(Duration::from_millis(100)).await.unwrap_err();
         let said = timed_out.to_string();
         assert_eq!(said, "no lock on 'x' within 100ms: the lock service does not answer");
-        let silent = Locks::connect(&url).patience(Duration::from_millis(300)).await;
+        let silent = Locks::connect(&url).unreachable_after(Duration::from_millis(300)).await;
         assert!(silent.is_err_and(|error| error.to_string().contains("did not answer")));
         assert_eq!(held.loss(), None);
         drop(stopped);

@@ -125,7 +125,7 @@ fn time_without_end_is_no_error() {
     let world = World::new();
     let long = "9223372036854775808";
     let mut holder = Talk::start(world.script(
-        &format!("run --timeout {long} --patience {long} --grace {long} x"),
+        &format!("run --timeout {long} --answer-timeout {long} --grace {long} x"),
         "echo held; sleep 1000 & wait",
     ));
     assert_eq!(holder.line(), "held");

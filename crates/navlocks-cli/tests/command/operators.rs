@@ -158,7 +158,7 @@ fn commands_name_the_reason_while_a_service_without_tables_grants_nothing() {
     let doctor = world.run(&format!("doctor --url {url}"));
     assert_ended(&doctor, 1, "");
     assert!(text(&doctor).contains(REASON), "{}", text(&doctor));
-    for how in ["-n --patience 1s", "-w 1"] {
+    for how in ["-n --answer-timeout 1s", "-w 1"] {
         assert_ended(&world.run(&format!("{run} {how} x -- true")), 1, REASON);
     }
     waiter.signal(Signal::TERM);
@@ -183,7 +183,9 @@ fn manual_has_exit_codes_variables_and_files() {
     let world = World::new();
     for page in ["man", "man run"] {
         let page = world.run(page);
-        for said in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "NAVLOCKS_PATIENCE"] {
+        for said in
+            [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "NAVLOCKS_ANSWER_TIMEOUT"]
+        {
             assert!(text(&page).contains(said), "{said}: {}", text(&page));
         }
     }

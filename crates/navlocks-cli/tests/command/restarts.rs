@@ -141,7 +141,7 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
     let pid = holder.pid().as_raw_nonzero();
     let reason = "and has not come back";
     assert_ended(&world.run("run -w 300ms x -- true"), 1, reason);
-    assert_ended(&world.run("run -n --patience 300ms x -- true"), 1, reason);
+    assert_ended(&world.run("run -n --answer-timeout 300ms x -- true"), 1, reason);
     let query = world.run("query");
     assert!(text(&query).contains(&format!("(pid {pid}) had a lock")), "{}", text(&query));
     assert_eq!(world.query()["unclaimed"][0]["pid"], pid.get());

@@ -103,13 +103,13 @@ fn doctor_right_after_a_restart_does_not_call_a_living_client_bad() {
     let url = format!("unix:{}", world.place().join("socket").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let lock = runtime.block_on(async {
-        let locks = Locks::connect(&url).patience(None).await.unwrap();
+        let locks = Locks::connect(&url).unreachable_after(None).await.unwrap();
         locks.request("x").await.unwrap()
     });
     rustix::process::kill_process(world.service(), Signal::KILL).unwrap();
     assert_ended(&world.run("run y -- true"), 0, "");
     // The client reconnects as soon as its runtime goes on.
-    let doctor = Talk::start(world.navlocks("doctor --patience 60s"));
+    let doctor = Talk::start(world.navlocks("doctor --answer-timeout 60s"));
     let ended = std::thread::spawn(|| doctor.end());
     runtime.block_on(async {
         while !ended.is_finished() {

@@ -35,7 +35,7 @@ fn session_that_a_takeover_waits_for_makes_short_pauses() {
 }
 
 #[test]
-fn client_that_leaves_when_patience_ends_has_left() {
+fn client_that_leaves_when_the_limit_passes_has_left() {
     let settings = Settings { unreachable_after: Some(Duration::ZERO), ..local(Begin::Once) };
     let mut peer = Peer::welcoming(settings, LIMITS);
     peer.listens = false;

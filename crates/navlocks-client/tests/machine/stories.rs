@@ -29,7 +29,7 @@ struct Player {
 impl Player {
     fn connect(options: &[&str]) -> Self {
         let mut settings = local(Begin::Once);
-        if let ["patience", limit] = options {
+        if let ["unreachable-after", limit] = options {
             let limit = Duration::from_millis(limit.parse().unwrap());
             settings.unreachable_after = Some(limit);
             settings.answer_timeout = Some(limit.max(Duration::from_secs(1)));

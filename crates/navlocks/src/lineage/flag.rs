@@ -20,8 +20,8 @@ pub type Flag = AutoLock;
 /// use std::time::Duration;
 /// use navlocks::{Mode, lineage};
 ///
-/// let patience = Some(Duration::from_millis(200));
-/// let flag = lineage::request_flag(&locks, ["draft", "log"], Mode::Exclusive, patience).await?;
+/// let timeout = Some(Duration::from_millis(200));
+/// let flag = lineage::request_flag(&locks, ["draft", "log"], Mode::Exclusive, timeout).await?;
 /// flag.wait_until(save()).await?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();

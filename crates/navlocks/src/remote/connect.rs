@@ -17,7 +17,7 @@ use super::user_service::{self, Start};
 use navlocks_client::{Addresses, Begin, Settings as Session, Url};
 use navlocks_wire::ClientKey;
 
-/// The shortest silence that follows from a patience: a service may be busy for a moment.
+/// The shortest silence that follows from `unreachable_after`: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 /// The options of a connection, from [`Locks::connect`](crate::Locks::connect). Nothing happens
@@ -48,7 +48,7 @@ pub(crate) struct Options {
     /// Whether the token may go to other machines unencrypted.
     pub(crate) token_in_clear: bool,
     pub(crate) lease: Option<Duration>,
-    pub(crate) patience: Option<Duration>,
+    pub(crate) unreachable_after: Option<Duration>,
     pub(crate) answer_timeout: Option<Duration>,
     /// How to restart a service at a Unix socket that has ended.
     pub(crate) restart: Option<Start>,
@@ -70,7 +70,7 @@ impl Options {
             parent: self.parent,
             process: is_far.then(own_process),
             lease: self.lease,
-            unreachable_after: self.patience,
+            unreachable_after: self.unreachable_after,
             answer_timeout: self.answer_timeout,
             starts_service: self.restart.is_some(),
             begin,
@@ -94,7 +94,7 @@ impl Options {
             token: None,
             token_in_clear: false,
             lease: None,
-            patience: None,
+            unreachable_after: None,
             answer_timeout: None,
             restart: None,
             parent: None,
@@ -109,8 +109,8 @@ struct Settings {
     partition: String,
     token: Option<String>,
     lease: Option<Duration>,
-    patience: Option<Duration>,
-    /// None if it was not set: then it follows from the patience.
+    unreachable_after: Option<Duration>,
+    /// None if it was not set: then it follows from `unreachable_after`.
     answer_timeout: Option<Option<Duration>>,
     restart: Option<Start>,
     parent: Option<ClientKey>,
@@ -126,7 +126,7 @@ impl fmt::Debug for Settings {
             .field("partition", &self.partition)
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("lease", &self.lease)
-            .field("patience", &self.patience)
+            .field("unreachable_after", &self.unreachable_after)
             .field("answer_timeout", &self.answer_timeout)
             .finish_non_exhaustive()
     }
@@ -134,8 +134,8 @@ impl fmt::Debug for Settings {
 
 impl Connect {
     /// How long a service may be out of reach before requests that wait for it fail. See
-    /// [`patience`](Self::patience).
-    pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
+    /// [`unreachable_after`](Self::unreachable_after).
+    pub const DEFAULT_UNREACHABLE_AFTER: Duration = Duration::from_secs(60);
 
     pub(crate) fn new(url: &str) -> Self {
         Self::to(Service::At(url.to_owned()))
@@ -150,7 +150,7 @@ impl Connect {
             partition: String::new(),
             token: None,
             lease: None,
-            patience: Some(Self::DEFAULT_PATIENCE),
+            unreachable_after: Some(Self::DEFAULT_UNREACHABLE_AFTER),
             answer_timeout: None,
             restart: None,
             parent: None,
@@ -230,14 +230,14 @@ impl Connect {
     /// Sets how long the service may be out of reach before requests and questions that wait for it
     /// fail with `Unreachable`; `None` lets them wait for ever. The client connects again in any
     /// case.
-    pub fn patience(mut self, patience: impl Into<Option<Duration>>) -> Self {
-        self.options.patience = patience.into();
+    pub fn unreachable_after(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options.unreachable_after = limit.into();
         self
     }
 
     /// Sets how long a connected service may be silent before requests and questions that wait for
-    /// it fail with `Unreachable`; `None` lets them wait for ever. By default as long as the
-    /// [`patience`](Self::patience), and at least a second.
+    /// it fail with `Unreachable`; `None` lets them wait for ever. By default as long as
+    /// [`unreachable_after`](Self::unreachable_after), and at least a second.
     ///
     /// A service that hangs keeps its connections. So the client sends a ping while a request waits
     /// for it; a lock that is not free is no silence. Held locks stay held.
@@ -274,10 +274,10 @@ impl Connect {
     /// Checks the settings.
     pub(super) fn prepare(self) -> Result<(Options, Attempts), ConnectError> {
         let Self { service, options } = self;
-        let Settings { partition, token, lease, patience, answer_timeout, .. } = options;
+        let Settings { partition, token, lease, unreachable_after, answer_timeout, .. } = options;
         let Settings { restart, parent, token_in_clear, roots, timeout, retry, .. } = options;
         let answer_timeout =
-            answer_timeout.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
+            answer_timeout.unwrap_or_else(|| unreachable_after.map(|limit| limit.max(SILENCE_MIN)));
         let (addresses, start) = match service {
             Service::At(url) => (Addresses::parse(&url).map_err(ConnectError::BadUrl)?, None),
             Service::Own { start } => (Addresses::one(Url::Unix(user_service::socket()?)), start),
@@ -292,7 +292,7 @@ impl Connect {
             token,
             token_in_clear,
             lease,
-            patience,
+            unreachable_after,
             answer_timeout,
             restart,
             parent,

@@ -16,7 +16,7 @@ const SHORT: Duration = Duration::from_millis(50);
 fn connection_is_watched_from_its_loss_to_its_end() {
     run(async {
         let mut peer = Peer::tcp().await;
-        let connect = to(&peer).patience(SHORT);
+        let connect = to(&peer).unreachable_after(SHORT);
         let (locks, talk) = connected_by(connect, &peer, leased(1)).await;
         assert_eq!(locks.connection(), Connection::Up);
         let mut watch = locks.watch_connection();

@@ -65,10 +65,10 @@ fn successor_that_shuts_down_during_hello_is_dialled_again() {
 }
 
 #[test]
-fn lock_over_unix_socket_stays_in_doubt_after_patience() {
+fn lock_over_unix_socket_stays_in_doubt_while_unreachable() {
     run(async {
         let mut peer = Peer::unix().await;
-        let connect = to(&peer).patience(Duration::from_millis(50));
+        let connect = to(&peer).unreachable_after(Duration::from_millis(50));
         let (locks, mut talk) = connected_by(connect, &peer, lasting(7, 1)).await;
         let lock = held(&locks, "a", &mut talk).await;
         let waiting = begun(locks.request("b"));

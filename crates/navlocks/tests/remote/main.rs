@@ -21,7 +21,7 @@ mod clusters;
 mod presence;
 mod restarting;
 mod unix;
-mod patience;
+mod unreachable;
 mod connection;
 mod refusals;
 mod stealing;

@@ -247,10 +247,10 @@ fn session_without_secret_is_over_when_its_locks_move() {
 }
 
 #[test]
-fn requests_end_with_the_patience_while_no_node_owns_the_locks() {
+fn requests_end_after_the_limit_while_no_node_owns_the_locks() {
     run(async {
         let node = Peer::tcp().await;
-        let connect = to(&node).patience(Duration::from_millis(100));
+        let connect = to(&node).unreachable_after(Duration::from_millis(100));
         let (locks, talk) = connected_by(connect, &node, clustered(7, 1)).await;
         talk.breaks();
         let pending = tokio::spawn(locks.request("a").into_future());

@@ -92,7 +92,7 @@ fn service_that_does_not_start_is_not_started_without_a_pause() {
         let mut peer = Peer::unix().await;
         let starts = Arc::new(AtomicUsize::new(0));
         let patience = Duration::from_millis(700);
-        let connect = to(&peer).patience(patience).restart_with({
+        let connect = to(&peer).unreachable_after(patience).restart_with({
             let starts = starts.clone();
             move || {
                 starts.fetch_add(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use crate::client::{begun, connected_by, held, polled, said, to};
 use crate::peer::{Peer, Pings, leased, welcome};
 use crate::run;
 
-const PATIENCE: Duration = Duration::from_millis(50);
+const SHORT: Duration = Duration::from_millis(50);
 
 fn asking(locks: &Locks) -> JoinHandle<Result<Vec<navlocks::deadlock::Cycle>, QueryError>> {
     let locks = locks.clone();
@@ -22,7 +22,8 @@ fn asking(locks: &Locks) -> JoinHandle<Result<Vec<navlocks::deadlock::Cycle>, Qu
 fn pending_requests_fail_fast_while_service_is_down_and_recover() {
     run(async {
         let mut peer = Peer::unix().await;
-        let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, welcome(1)).await;
+        let (locks, mut talk) =
+            connected_by(to(&peer).unreachable_after(SHORT), &peer, welcome(1)).await;
         let waiting = begun(locks.request("a"));
         talk.hears(said(1, "a")).await;
         let question = asking(&locks);
@@ -53,10 +54,11 @@ fn pending_requests_fail_fast_while_service_is_down_and_recover() {
 }
 
 #[test]
-fn lock_outlives_patience_as_long_as_its_lease() {
+fn lock_outlives_unreachable_service_as_long_as_its_lease() {
     run(async {
         let mut peer = Peer::tcp().await;
-        let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, leased(7)).await;
+        let (locks, mut talk) =
+            connected_by(to(&peer).unreachable_after(SHORT), &peer, leased(7)).await;
         let lock = held(&locks, "a", &mut talk).await;
         let waiting = begun(locks.request("b"));
         talk.hears(said(2, "b")).await;
@@ -72,10 +74,11 @@ fn lock_outlives_patience_as_long_as_its_lease() {
 }
 
 #[test]
-fn patience_ends_during_an_attempt() {
+fn limit_passes_during_an_attempt() {
     run(async {
         let peer = Peer::unix().await;
-        let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, welcome(1)).await;
+        let (locks, mut talk) =
+            connected_by(to(&peer).unreachable_after(SHORT), &peer, welcome(1)).await;
         let waiting = begun(locks.request("a"));
         talk.hears(said(1, "a")).await;
         talk.breaks();
@@ -88,10 +91,11 @@ fn patience_ends_during_an_attempt() {
 }
 
 #[test]
-fn request_with_endless_patience_waits() {
+fn request_without_limit_waits() {
     run(async {
         let peer = Peer::unix().await;
-        let (locks, mut talk) = connected_by(to(&peer).patience(None), &peer, welcome(1)).await;
+        let (locks, mut talk) =
+            connected_by(to(&peer).unreachable_after(None), &peer, welcome(1)).await;
         let mut waiting = begun(locks.request("a"));
         talk.hears(said(1, "a")).await;
         let question = asking(&locks);
@@ -113,7 +117,8 @@ fn request_with_endless_patience_waits() {
 fn request_times_out_without_a_service() {
     run(async {
         let mut peer = Peer::unix().await;
-        let (locks, mut talk) = connected_by(to(&peer).patience(None), &peer, welcome(1)).await;
+        let (locks, mut talk) =
+            connected_by(to(&peer).unreachable_after(None), &peer, welcome(1)).await;
         let lock = held(&locks, "a", &mut talk).await;
         peer.goes_away();
         talk.breaks();
@@ -126,10 +131,10 @@ fn request_times_out_without_a_service() {
 
 /// The connection is up, and nothing arrives over it.
 #[test]
-fn silent_service_fails_pending_requests_within_patience_and_keeps_locks() {
+fn silent_service_fails_pending_requests_within_limit_and_keeps_locks() {
     run(async {
         let peer = Peer::unix().await;
-        let connect = to(&peer).answer_timeout(PATIENCE);
+        let connect = to(&peer).answer_timeout(SHORT);
         let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.pings = Pings::Ignored;
@@ -156,7 +161,7 @@ fn silent_service_fails_pending_requests_within_patience_and_keeps_locks() {
 fn request_in_queue_waits_as_long_as_pings_are_answered() {
     run(async {
         let peer = Peer::unix().await;
-        let connect = to(&peer).answer_timeout(PATIENCE);
+        let connect = to(&peer).answer_timeout(SHORT);
         let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
         talk.pings = Pings::Heard;
         let waiting = begun(locks.request("a"));
