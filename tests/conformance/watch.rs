@@ -1,12 +1,12 @@
 //! Queries of a lock space until it is as it should be. Tags name the requests.
 
-use navlocks::{Event, Events, Lock, LockInfo, Locks, Request, RequestError, Snapshot};
+use navlocks::{Event, Events, Lock, Locks, Request, RequestError, RequestInfo, Snapshot};
 
 use crate::patience::{eventually, soon};
 use crate::task::Task;
 
 /// Returns the tags of locks or requests, in order.
-pub(crate) fn tags(infos: &[LockInfo]) -> Vec<&str> {
+pub(crate) fn tags(infos: &[RequestInfo]) -> Vec<&str> {
     infos.iter().map(|info| info.tag.as_deref().unwrap_or("untagged")).collect()
 }
 

@@ -4,8 +4,8 @@
 //! path. So the same history is played twice: once as it is, once with such a name in each scope.
 
 use navlocks_core::{
-    Answer, ClientId, Event, HashKey, LockInfo, LockManager, LossCause, Mode, Name, Request,
-    RequestId, Scope, Snapshot, SuspendPolicy, Wait,
+    Answer, ClientId, Event, HashKey, LockManager, LossCause, Mode, Name, Request, RequestId,
+    RequestInfo, Scope, Snapshot, SuspendPolicy, Wait,
 };
 use navlocks_tests::history::{Witness, play};
 use navlocks_tests::model::{Scopes, words};
@@ -79,7 +79,7 @@ fn told(event: Event) -> Told {
 type Line = (u64, ClientId, Vec<Name>, Mode, Option<u64>);
 
 fn shown(snapshot: &Snapshot) -> Vec<Line> {
-    let line = |info: &LockInfo| {
+    let line = |info: &RequestInfo| {
         let names = info.scope.names().iter().filter(|name| name.to_string().len() == 1);
         let token = info.token.map(|token| token.get());
         (info.request.serial(), info.client, names.cloned().collect(), info.mode, token)

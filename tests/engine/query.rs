@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use navlocks_core::{
-    ClientId, LockInfo, LockManager, Mode, Name, Request, RequestId, Scope, Snapshot,
+    ClientId, LockManager, Mode, Name, Request, RequestId, RequestInfo, Scope, Snapshot,
     SuspendPolicy, Wait,
 };
 
@@ -67,7 +67,8 @@ fn f112_every_shared_lock_and_request_is_listed() {
         table.waits("C1", &format!("pending {at}"), s("a"));
     }
     let snapshot = table.manager.query();
-    let shared = |infos: &[LockInfo]| infos.iter().filter(|info| info.mode == Mode::Shared).count();
+    let shared =
+        |infos: &[RequestInfo]| infos.iter().filter(|info| info.mode == Mode::Shared).count();
     assert_eq!((snapshot.held.len(), shared(&snapshot.held)), (5, 5));
     assert_eq!((snapshot.pending.len(), shared(&snapshot.pending)), (4, 3));
     assert_eq!((table.manager.held_count(), table.manager.pending_count()), (5, 4));
@@ -212,8 +213,9 @@ fn f117_m5_query_sees_all_earlier_requests() {
     let first = manager.request(client, x("a")).unwrap().0;
     let second = manager.request(client, s("a")).unwrap().0;
     let ids = |snapshot: Snapshot| {
-        let of =
-            |infos: Vec<LockInfo>| infos.into_iter().map(|info| info.request).collect::<Vec<_>>();
+        let of = |infos: Vec<RequestInfo>| {
+            infos.into_iter().map(|info| info.request).collect::<Vec<_>>()
+        };
         (of(snapshot.held), of(snapshot.pending))
     };
     assert_eq!(ids(manager.query()), (vec![first], vec![second]));

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use navlocks_core::{
-    Answer, Blockers, ClientId, Event, FencingToken, HashKey, LockInfo, LockManager, LossCause,
-    Name, Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
+    Answer, Blockers, ClientId, Event, FencingToken, HashKey, LockManager, LossCause, Name,
+    Request, RequestError, RequestId, RequestInfo, Scope, Snapshot, State, SuspendPolicy,
 };
 
 /// The events of an input that caused none.
@@ -216,7 +216,7 @@ impl Table {
         self.words(&self.snapshot().pending)
     }
 
-    fn words(&self, infos: &[LockInfo]) -> Vec<String> {
+    fn words(&self, infos: &[RequestInfo]) -> Vec<String> {
         infos.iter().map(|info| self.word(info.request)).collect()
     }
 

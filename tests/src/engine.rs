@@ -243,7 +243,7 @@ impl Engine {
             .collect()
     }
 
-    fn infos(&self, infos: &[core_api::LockInfo]) -> Result<Vec<Info>, String> {
+    fn infos(&self, infos: &[core_api::RequestInfo]) -> Result<Vec<Info>, String> {
         infos
             .iter()
             .map(|info| {

@@ -75,7 +75,7 @@ pub use event::{Event, LossCause};
 pub use hash::HashKey;
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use limit::Limit;
-pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Snapshot, State};
+pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockManager, RequestInfo, Snapshot, State};
 pub use manager::{QueueView, Queued, Waiter};
 pub use name::{EscapeError, Name};
 pub use request::{Answer, BadLimit, DowngradeError, Mode, Request, RequestError, Wait};

@@ -21,7 +21,7 @@ use core::borrow::Borrow;
 
 pub use blockers::Blockers;
 pub use deadlock::{Deadlock, DeadlockPolicy};
-pub use snapshot::{LockInfo, Snapshot, State};
+pub use snapshot::{RequestInfo, Snapshot, State};
 pub use survey::{QueueView, Queued, Waiter};
 
 use self::events::Events;

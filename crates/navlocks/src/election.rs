@@ -13,7 +13,7 @@ use crate::error::{LossCause, QueryError, Refusal, RequestError};
 use crate::events::{Event, EventKind, Gap};
 use crate::lock::Lock;
 use crate::locks::Locks;
-use crate::query::LockInfo;
+use crate::query::RequestInfo;
 use crate::stream::Events;
 
 /// The leadership of one candidate, until it is dropped, resigned or lost.
@@ -166,8 +166,8 @@ impl Leaders {
         self.locks.query().await.err().unwrap_or_else(|| QueryError::Refused(refusal()))
     }
 
-    fn leader(&self, info: LockInfo) -> Option<Leader> {
-        let LockInfo { request, client, scope, mode, token, tag, pid, .. } = info;
+    fn leader(&self, info: RequestInfo) -> Option<Leader> {
+        let RequestInfo { request, client, scope, mode, token, tag, pid, .. } = info;
         let term = token.filter(|_| scope == self.scope && mode == Mode::Exclusive)?;
         Some(Leader { term, value: tag.unwrap_or_default(), client, pid, request })
     }

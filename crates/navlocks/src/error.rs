@@ -8,7 +8,7 @@ use std::time::Duration;
 use navlocks_core::{BadLimit, RequestId, Scope};
 
 use crate::deadlock::Cycle;
-use crate::query::LockInfo;
+use crate::query::RequestInfo;
 
 /// The request that stole a lock. Two are equal if they are the same request.
 ///
@@ -172,7 +172,7 @@ pub struct RequestError(Box<About>);
 struct About {
     kind: RequestErrorKind,
     scope: Scope,
-    holders: Vec<LockInfo>,
+    holders: Vec<RequestInfo>,
     /// True if the service did not answer either when the request timed out.
     silent: bool,
 }
@@ -185,7 +185,7 @@ impl RequestError {
     pub(crate) fn with_holders(
         kind: RequestErrorKind,
         scope: Scope,
-        holders: Option<Vec<LockInfo>>,
+        holders: Option<Vec<RequestInfo>>,
     ) -> Self {
         let silent = holders.is_none();
         Self(Box::new(About { kind, scope, holders: holders.unwrap_or_default(), silent }))
@@ -209,7 +209,7 @@ impl RequestError {
     /// Returns the locks that a request which [timed out](RequestErrorKind::TimedOut) waited for,
     /// as far as they are known; a service describes the first sixteen. Empty for every other kind,
     /// and if the request waited for pending ones only.
-    pub fn holders(&self) -> &[LockInfo] {
+    pub fn holders(&self) -> &[RequestInfo] {
         &self.0.holders
     }
 

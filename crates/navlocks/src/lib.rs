@@ -115,7 +115,7 @@ pub use navlocks_core::{
 };
 #[cfg(feature = "client")]
 pub use query::UnclaimedSession;
-pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
+pub use query::{PartitionSnapshot, Place, RequestInfo, Snapshot};
 #[cfg(feature = "client")]
 pub use remote::{Connect, ConnectError, Greeting};
 pub use request::{Request, TryRequest};

@@ -11,9 +11,9 @@ use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
 #[non_exhaustive]
 pub struct Snapshot {
     /// The locks held, in the order in which they were granted.
-    pub held: Vec<LockInfo>,
+    pub held: Vec<RequestInfo>,
     /// The requests pending, in the order in which they stand in the queue.
-    pub pending: Vec<LockInfo>,
+    pub pending: Vec<RequestInfo>,
 }
 
 /// Where a pending request stands.
@@ -25,13 +25,13 @@ pub struct Place {
     /// How many held locks conflict with it.
     pub holders: usize,
     /// These locks, in the order in which they were granted; a service describes the first sixteen.
-    pub held: Vec<LockInfo>,
+    pub held: Vec<RequestInfo>,
 }
 
-/// One lock or request in a [`Snapshot`].
+/// One request in a [`Snapshot`], held or pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LockInfo {
+pub struct RequestInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,
     /// The client of the request.
@@ -58,7 +58,7 @@ pub struct LockInfo {
 
 /// Writes the tag, or else the client; the process; and the age. Control characters of the tag are
 /// escaped.
-impl fmt::Display for LockInfo {
+impl fmt::Display for RequestInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag.as_deref().filter(|tag| !tag.is_empty()) {
             Some(tag) => tag.chars().try_for_each(|char| match char.is_control() {
@@ -109,13 +109,13 @@ pub struct UnclaimedSession {
     pub held: usize,
 }
 
-impl LockInfo {
+impl RequestInfo {
     /// Describes a lock of this process by what the engine knows and `more`.
     pub(crate) fn new(
-        info: navlocks_core::LockInfo,
+        info: navlocks_core::RequestInfo,
         more: impl FnOnce(RequestId) -> (Option<Arc<str>>, Duration),
     ) -> Self {
-        let navlocks_core::LockInfo { request, client, scope, mode, token, .. } = info;
+        let navlocks_core::RequestInfo { request, client, scope, mode, token, .. } = info;
         let (tag, age) = more(request);
         Self {
             request,
@@ -138,7 +138,7 @@ impl Snapshot {
         snapshot: navlocks_core::Snapshot,
         more: impl Fn(RequestId) -> (Option<Arc<str>>, Duration),
     ) -> Self {
-        let describe = |info| LockInfo::new(info, &more);
+        let describe = |info| RequestInfo::new(info, &more);
         Self {
             held: snapshot.held.into_iter().map(describe).collect(),
             pending: snapshot.pending.into_iter().map(describe).collect(),

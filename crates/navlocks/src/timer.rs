@@ -13,7 +13,7 @@ use navlocks_core::RequestId;
 use crate::backend::Answer;
 use crate::error::{QueryError, RequestErrorKind};
 use crate::owner::Owner;
-use crate::query::LockInfo;
+use crate::query::RequestInfo;
 
 /// The longest time that a service has to name the locks that a request waited for.
 const ANSWER_MAX: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ pub(crate) struct Timer {
     delay: Delay,
     stage: Stage,
     /// The locks in the way of a request that timed out; none if no service answered.
-    pub(crate) holders: Option<Vec<LockInfo>>,
+    pub(crate) holders: Option<Vec<RequestInfo>>,
 }
 
 enum Stage {
@@ -34,7 +34,7 @@ enum Stage {
     Answered,
 }
 
-type Asked = Pin<Box<dyn Future<Output = Option<Vec<LockInfo>>> + Send>>;
+type Asked = Pin<Box<dyn Future<Output = Option<Vec<RequestInfo>>> + Send>>;
 
 impl Timer {
     pub(crate) fn new(after: Duration) -> Self {

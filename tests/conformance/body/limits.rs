@@ -156,7 +156,7 @@ fn l11_query_events_and_lock_show_the_limit() {
     let four = Mode::limited(4).unwrap();
     assert_eq!((lock.mode(), four.limit()), (four, Some(4)));
     let now = caught_up(&other);
-    let modes = |infos: &[navlocks::LockInfo]| infos.iter().map(|info| info.mode).collect();
+    let modes = |infos: &[navlocks::RequestInfo]| infos.iter().map(|info| info.mode).collect();
     let held: Vec<Mode> = modes(&now.held);
     assert_eq!(held, [four, Mode::Shared]);
     let pending: Vec<Mode> = modes(&now.pending);

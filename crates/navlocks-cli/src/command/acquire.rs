@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use navlocks::{
-    Limit, Lock, LockInfo, Locks, Mode, RequestError, RequestErrorKind, Scope, Snapshot,
+    Limit, Lock, Locks, Mode, RequestError, RequestErrorKind, RequestInfo, Scope, Snapshot,
 };
 use navlocks_wire::{self as wire, Names};
 
@@ -320,7 +320,7 @@ fn not_free(
         None => format!("'{shown}' is not free"),
     };
     let Some((now, reason)) = now else { return text };
-    let meets = |info: &&LockInfo| scope.names().iter().any(|name| info.scope.contains(name));
+    let meets = |info: &&RequestInfo| scope.names().iter().any(|name| info.scope.contains(name));
     let holders: Vec<String> = now.held.iter().filter(meets).map(held_by).collect();
     if !holders.is_empty() {
         text.push_str(&format!(": held by {}", holders.join(", ")));
@@ -334,7 +334,7 @@ fn not_free(
     text
 }
 
-fn held_by(info: &LockInfo) -> String {
+fn held_by(info: &RequestInfo) -> String {
     format!("{} for {}", who(info), duration::say(info.age))
 }
 

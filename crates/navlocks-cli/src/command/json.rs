@@ -1,7 +1,9 @@
 //! The output of `query --json` and `watch --json`, for programs.
 
 use navlocks::EventKind;
-use navlocks::{Event, LockInfo, LossCause, Mode, PartitionSnapshot, Snapshot, UnclaimedSession};
+use navlocks::{
+    Event, LossCause, Mode, PartitionSnapshot, RequestInfo, Snapshot, UnclaimedSession,
+};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -57,8 +59,8 @@ struct Entry<'a> {
     stopped: bool,
 }
 
-impl<'a> From<&'a LockInfo> for Entry<'a> {
-    fn from(info: &'a LockInfo) -> Self {
+impl<'a> From<&'a RequestInfo> for Entry<'a> {
+    fn from(info: &'a RequestInfo) -> Self {
         Self {
             about: About {
                 names: Names(info.scope.clone()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use navlocks::{LockInfo, Mode, Name, Snapshot};
+use navlocks::{Mode, Name, RequestInfo, Snapshot};
 
 use super::duration::say;
 use crate::printer::{Harmless, Palette};
@@ -15,8 +15,8 @@ const CHIPS_MAX: usize = 6;
 /// The requests of one name.
 #[derive(Default)]
 struct Row<'a> {
-    held: Vec<&'a LockInfo>,
-    waiting: Vec<&'a LockInfo>,
+    held: Vec<&'a RequestInfo>,
+    waiting: Vec<&'a RequestInfo>,
 }
 
 /// Returns a line for each name that a request waits for, the longest wait first.
@@ -56,7 +56,7 @@ pub(super) fn lines(now: &Snapshot, palette: Palette) -> Vec<String> {
 }
 
 /// Returns requests in order, with shared neighbours in parentheses.
-fn chips(infos: &[&LockInfo]) -> String {
+fn chips(infos: &[&RequestInfo]) -> String {
     let mut text = String::new();
     let mut shared = false;
     for (index, info) in infos.iter().take(CHIPS_MAX).enumerate() {
@@ -82,7 +82,7 @@ fn chips(infos: &[&LockInfo]) -> String {
     text
 }
 
-fn chip(info: &LockInfo) -> String {
+fn chip(info: &RequestInfo) -> String {
     match (&info.tag, info.pid) {
         (Some(tag), _) => Harmless(tag).to_string().chars().take(16).collect(),
         (None, Some(pid)) => format!("pid {pid}"),

@@ -1,6 +1,6 @@
 //! Locks and requests as a table, for people.
 
-use navlocks::{LockInfo, PartitionSnapshot, Snapshot};
+use navlocks::{PartitionSnapshot, RequestInfo, Snapshot};
 
 use super::duration::say;
 use crate::printer::{Harmless, Palette};
@@ -44,7 +44,7 @@ pub(super) fn title(partition: &PartitionSnapshot) -> String {
     title
 }
 
-fn row(info: &LockInfo, state: &str) -> [String; HEAD.len()] {
+fn row(info: &RequestInfo, state: &str) -> [String; HEAD.len()] {
     let some = |number: Option<String>| number.unwrap_or_default();
     [
         cut(&info.scope.to_string()),

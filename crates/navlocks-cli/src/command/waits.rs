@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use navlocks::deadlock::Cycle;
-use navlocks::{Blockers, ClientId, LockInfo, Locks, Name, RequestId, Snapshot};
+use navlocks::{Blockers, ClientId, Locks, Name, RequestId, RequestInfo, Snapshot};
 
 use super::duration::say;
 use super::target::Target;
@@ -16,7 +16,7 @@ const ASKED_MAX: usize = 500;
 /// The requests of one moment, and the blockers of the pending ones.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    infos: BTreeMap<RequestId, LockInfo>,
+    infos: BTreeMap<RequestId, RequestInfo>,
     /// The pending requests that were looked at, in queue order.
     pub(super) pending: Vec<RequestId>,
     blockers: BTreeMap<RequestId, Blockers>,
@@ -31,8 +31,8 @@ pub(super) struct Waits {
 #[derive(Debug)]
 pub(super) struct Edge<'a> {
     /// The pending request, or a lock of a client whose command waits.
-    pub(super) waiter: &'a LockInfo,
-    pub(super) blocker: &'a LockInfo,
+    pub(super) waiter: &'a RequestInfo,
+    pub(super) blocker: &'a RequestInfo,
     pub(super) over: Over<'a>,
 }
 
@@ -71,7 +71,7 @@ impl Waits {
         target: &Target,
         locks: &Locks,
         snapshot: Snapshot,
-        wanted: fn(&Self, &LockInfo) -> bool,
+        wanted: fn(&Self, &RequestInfo) -> bool,
     ) -> Result<Self, Failure> {
         let mut waits = Self { options: target.options(), ..Self::default() };
         if !snapshot.pending.is_empty() {
@@ -95,11 +95,11 @@ impl Waits {
         Ok(waits)
     }
 
-    pub(super) fn info(&self, request: RequestId) -> Option<&LockInfo> {
+    pub(super) fn info(&self, request: RequestId) -> Option<&RequestInfo> {
         self.infos.get(&request)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &LockInfo> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &RequestInfo> {
         self.infos.values()
     }
 
@@ -130,7 +130,7 @@ impl Waits {
         let mut edges: Vec<Edge<'_>> =
             self.pending.iter().flat_map(|id| self.edges_of(*id)).collect();
         for blocker in self.pending.iter().filter_map(|id| self.info(*id)) {
-            let is_outer = |info: &&LockInfo| Some(info.client) == blocker.parent;
+            let is_outer = |info: &&RequestInfo| Some(info.client) == blocker.parent;
             let waiter = self.all().filter(is_outer).find(|info| info.token.is_some());
             edges.extend(waiter.map(|waiter| Edge { waiter, blocker, over: Over::Command }));
         }
@@ -155,7 +155,7 @@ impl Waits {
 
     /// Returns a way to break a deadlock.
     pub(super) fn remedy(&self, cycle: &Cycle) -> Option<String> {
-        let is_part = |info: &LockInfo| cycle.clients().contains(&info.client);
+        let is_part = |info: &RequestInfo| cycle.clients().contains(&info.client);
         let edges = self.edges().into_iter();
         let edges = edges.filter(|edge| is_part(edge.waiter) && is_part(edge.blocker));
         let held = edges.map(|edge| edge.blocker).filter(|info| info.token.is_some());
@@ -207,7 +207,7 @@ impl Waits {
 }
 
 /// Returns a client in words: its tag, its process, its number.
-pub(super) fn who(info: &LockInfo) -> String {
+pub(super) fn who(info: &RequestInfo) -> String {
     let tag = info.tag.as_deref().map(|tag| format!("{} ", Harmless(tag))).unwrap_or_default();
     let pid = info.pid.map(|pid| format!("pid {pid}, ")).unwrap_or_default();
     let stopped = if info.stopped { "stopped, " } else { "" };

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::Args;
-use navlocks::{LockInfo, Name};
+use navlocks::{Name, RequestInfo};
 
 use super::duration::say;
 use super::steal::single;
@@ -64,10 +64,10 @@ fn free(name: &Name) -> String {
 }
 
 fn explain(waits: &Waits, name: &Name) -> String {
-    let wants = |info: &&LockInfo| info.scope.contains(name);
-    let holders: Vec<&LockInfo> =
+    let wants = |info: &&RequestInfo| info.scope.contains(name);
+    let holders: Vec<&RequestInfo> =
         waits.all().filter(wants).filter(|info| info.token.is_some()).collect();
-    let waiters: Vec<&LockInfo> =
+    let waiters: Vec<&RequestInfo> =
         waits.pending.iter().filter_map(|id| waits.info(*id)).filter(wants).collect();
     if holders.is_empty() && waiters.is_empty() {
         return free(name);
@@ -129,7 +129,7 @@ fn explain(waits: &Waits, name: &Name) -> String {
 }
 
 /// Adds a line for each step of the chain of waits that begins at a client.
-fn follow(waits: &Waits, info: &LockInfo, name: &Name, text: &mut String) {
+fn follow(waits: &Waits, info: &RequestInfo, name: &Name, text: &mut String) {
     let edges = waits.edges();
     let mut at = info.client;
     for _ in 0..STEPS_MAX {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use navlocks::{LockInfo, Locks, Mode, Place, QueryError, Scope};
+use navlocks::{Locks, Mode, Place, QueryError, RequestInfo, Scope};
 use tokio::time::{sleep, timeout};
 
 use crate::command::{recovery, say, short};
@@ -120,7 +120,8 @@ fn sentence(scope: &Scope, mode: Mode, place: &Place, outer: Option<&str>) -> St
         1 => text.push_str("; one waits before this"),
         more => text.push_str(&format!("; {more} wait before this")),
     }
-    let is_outer = |info: &LockInfo| info.token.map(|token| token.to_string()).as_deref() == outer;
+    let is_outer =
+        |info: &RequestInfo| info.token.map(|token| token.to_string()).as_deref() == outer;
     if outer.is_some() && place.held.iter().any(is_outer) {
         text.push_str("; this command runs under that very lock, so it waits for ever");
     }
@@ -136,7 +137,7 @@ pub(crate) fn allowed(mode: Mode) -> String {
 }
 
 /// Returns a holder in words.
-pub(crate) fn who(info: &LockInfo) -> String {
+pub(crate) fn who(info: &RequestInfo) -> String {
     let name = match &info.tag {
         Some(tag) if !tag.is_empty() => Harmless(tag).to_string(),
         _ => info.client.to_string(),

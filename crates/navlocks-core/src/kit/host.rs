@@ -20,8 +20,8 @@ use self::table::Table;
 use super::limits::{Limits, within};
 use super::{Space, SpaceError};
 use crate::{
-    Answer, ClientId, DeadlockPolicy, DowngradeError, FencingToken, HashKey, LockInfo, LockManager,
-    Mode, Name, Request, RequestError, RequestId, SuspendPolicy, TokenTooLarge,
+    Answer, ClientId, DeadlockPolicy, DowngradeError, FencingToken, HashKey, LockManager, Mode,
+    Name, Request, RequestError, RequestId, RequestInfo, SuspendPolicy, TokenTooLarge,
 };
 
 /// Lock spaces by partition, for clients that number their own requests: an embedder across
@@ -297,8 +297,8 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         let domain = self.domain_of(member);
         let snapshot = self.input(domain, sink, |space, sink| space.query(sink))?;
         let space = &self.domains.get(domain)?.space;
-        let describe = |info: LockInfo| {
-            let LockInfo { request, scope, mode, token, .. } = info;
+        let describe = |info: RequestInfo| {
+            let RequestInfo { request, scope, mode, token, .. } = info;
             let &(member, number) = space.notes().get(request)?.as_ref()?;
             let address = Address { member, number, request };
             let (since, tag) = (space.notes().since(request), space.tag(request).cloned());

@@ -11,15 +11,15 @@ use crate::{ClientId, FencingToken, Mode, RequestId, Scope};
 #[non_exhaustive]
 pub struct Snapshot {
     /// The locks held, in the order in which they were granted.
-    pub held: Vec<LockInfo>,
+    pub held: Vec<RequestInfo>,
     /// The requests pending, in the order in which they stand in the queue.
-    pub pending: Vec<LockInfo>,
+    pub pending: Vec<RequestInfo>,
 }
 
 /// One lock or request in a [`Snapshot`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LockInfo {
+pub struct RequestInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,
     /// The client of the request.
@@ -55,7 +55,7 @@ impl LockManager {
     }
 
     /// Returns what a snapshot says of this one request; `None` when it is over.
-    pub fn info(&self, request: RequestId) -> Option<LockInfo> {
+    pub fn info(&self, request: RequestId) -> Option<RequestInfo> {
         self.seating.find(request).map(|entry| self.lock_info(entry))
     }
 
@@ -91,12 +91,12 @@ impl LockManager {
         // Step 6 is the embedder's: resolve promise with both.
     }
 
-    pub(super) fn lock_info(&self, entry: Index) -> LockInfo {
+    pub(super) fn lock_info(&self, entry: Index) -> RequestInfo {
         let token = match self.state_of(entry) {
             State::Held(token) => Some(token),
             State::Pending => None,
         };
-        LockInfo {
+        RequestInfo {
             request: self.seating.id(entry),
             client: self.clients.id(self.owner(entry)),
             scope: self.seating.scope(entry),

@@ -20,7 +20,7 @@ use crate::error::{DowngradeError, LossCause};
 use crate::events::{Event, EventKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
-use crate::query::{LockInfo, Place};
+use crate::query::{Place, RequestInfo};
 use crate::sync::AtomicU64;
 use crate::wakes::Wakes;
 
@@ -230,7 +230,7 @@ impl Shard {
         }
         let Blockers { hard, soft } = manager.blockers(id);
         let held = hard.iter().filter_map(|&id| manager.info(id));
-        let held = held.map(|info| LockInfo::new(info, |id| self.about(id))).collect();
+        let held = held.map(|info| RequestInfo::new(info, |id| self.about(id))).collect();
         Some(Place { before: soft.len(), holders: hard.len(), held })
     }
 

@@ -11,7 +11,7 @@ use crate::backend::Answer;
 use crate::deadlock::Cycle;
 use crate::error::{LossCause, QueryError, Refusal, RequestErrorKind};
 use crate::events::{Event, EventKind};
-use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot, UnclaimedSession};
+use crate::query::{PartitionSnapshot, Place, RequestInfo, Snapshot, UnclaimedSession};
 
 impl From<wire::Fault> for Refusal {
     fn from(fault: wire::Fault) -> Self {
@@ -130,7 +130,7 @@ impl From<wire::Cycle> for Cycle {
     }
 }
 
-impl From<wire::Info> for LockInfo {
+impl From<wire::Info> for RequestInfo {
     fn from(info: wire::Info) -> Self {
         let wire::Info { about, token, ms, parent, stopped } = info;
         let About { request, client, names, mode, tag, pid, process } = about;

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Space, SpaceError};
 use navlocks_core::{
-    Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Mode, Name,
-    RequestId, Scope, Wait,
+    Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockManager, Mode, Name, RequestId,
+    RequestInfo, Scope, Wait,
 };
 use navlocks_wire::{
     self as wire, ClientKey, Fault, FaultCode, Pending, Refused, RequestKey, ToClient,
@@ -253,7 +253,7 @@ impl Partition {
     pub(crate) fn downgrade(&mut self, id: RequestId, mode: Mode, around: &mut Around<'_>) {
         let refused = self.with(around, |space, sink| space.downgrade(id, mode, sink)).is_err();
         let held = self.manager().info(id).filter(|info| info.token.is_some());
-        if let Some(LockInfo { mode, .. }) = held {
+        if let Some(RequestInfo { mode, .. }) = held {
             let Address { session, number, .. } = address(self.space.notes(), id);
             tracing::debug!(session, number, %mode, refused, "a lock is downgraded");
             let answer = ToClient::Downgraded(wire::Downgrade { id: number, mode });
@@ -347,7 +347,7 @@ impl Partition {
 
     /// Returns what a history notes of a live request.
     pub(crate) fn noted(&self, id: RequestId) -> Option<Noted> {
-        let LockInfo { client, scope, mode, .. } = self.manager().info(id)?;
+        let RequestInfo { client, scope, mode, .. } = self.manager().info(id)?;
         let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
         Some(noted(about, address(self.space.notes(), id)))
     }

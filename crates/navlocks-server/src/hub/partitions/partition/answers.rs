@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use navlocks_core::kit::About;
-use navlocks_core::{ClientId, Deadlock, LockInfo, RequestId, State};
+use navlocks_core::{ClientId, Deadlock, RequestId, RequestInfo, State};
 use navlocks_wire::{self as wire, ClientKey, Cycle, RequestKey};
 
 use super::Partition;
@@ -63,7 +63,7 @@ impl Partition {
             return None;
         }
         let snapshot = self.manager().snapshot();
-        let describe = |info: LockInfo| {
+        let describe = |info: RequestInfo| {
             let info = self.info(info, now);
             let ClientKey { session, client, .. } = info.about.client;
             // The first client of a session is the one that a program has from its start.
@@ -93,10 +93,10 @@ impl Partition {
         Some((held, pending))
     }
 
-    pub(crate) fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
+    pub(crate) fn info(&self, info: RequestInfo, now: Instant) -> wire::Info {
         let id = info.request;
         let address = address(self.space.notes(), id);
-        let LockInfo { client, scope, mode, token, .. } = info;
+        let RequestInfo { client, scope, mode, token, .. } = info;
         let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
         wire::Info {
             token: token.map(|token| token.get()),
