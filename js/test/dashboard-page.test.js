@@ -101,9 +101,9 @@ describe('a page of the dashboard', { skip: missing }, () => {
     two.request('hot');
     const page = await pages.open();
     const frames = [];
-    const kind = ({ ask, answer }) => {
-      const view = ask?.question.view ?? answer?.reply.view;
-      return view === undefined ? [] : [`${ask === undefined ? 'answer' : 'ask'} ${typeof view === 'string' ? view : Object.keys(view)[0]}`];
+    const kind = ({ view: asked, shown }) => {
+      const view = asked ?? shown;
+      return view === undefined ? [] : [`${asked === undefined ? 'answer' : 'ask'} ${typeof view === 'string' ? view : Object.keys(view)[0]}`];
     };
     const summary = new Promise((resolve) => {
       page.on('websocket', (socket) => {

@@ -163,7 +163,7 @@ describe('the dashboard', { skip: missing }, () => {
     const view = await viewer({ path: '/dashboard/act', unix: service.unix });
     const act = (action, preview) => view({ act: { action, preview } });
     const request = `${client.session}.${id}`;
-    assert.equal((await act({ release: request }, true)).view.acted.count, 1);
+    assert.equal((await act({ release: request }, true)).shown.acted.count, 1);
     client.release(id);
     // Two connections have no order: a later grant shows that the service took the release.
     await client.hold('after the release');
@@ -171,7 +171,7 @@ describe('the dashboard', { skip: missing }, () => {
     const again = await client.hold('gone', { tag: 'another holder of the same name' });
     assert.match((await act({ release: request })).refused.message, /holds no lock any more/);
     const ended = client.lost(again);
-    assert.equal((await act({ steal: `${client.session}.${again}` })).view.acted.done, true);
+    assert.equal((await act({ steal: `${client.session}.${again}` })).shown.acted.done, true);
     assert.ok('stolen' in (await ended).cause);
     client.close();
   });
@@ -326,7 +326,7 @@ describe('the dashboard', { skip: missing }, () => {
       const fetched = await fetch(`${target}/metrics`).then((answer) => answer.status, () => 'nothing');
       const posted = await fetch(`${target}/`, { method: 'POST', mode: 'no-cors' }).then((answer) => answer.type, () => 'nothing');
       const socket = await new Promise((resolve) => {
-        const dialled = new WebSocket(`${target.replace('http', 'ws')}/dashboard`, ['navlocks.1']);
+        const dialled = new WebSocket(`${target.replace('http', 'ws')}/dashboard`, ['navlocks.dashboard.1']);
         dialled.onmessage = ({ data }) => resolve(data);
         dialled.onerror = () => resolve('nothing');
       });
@@ -348,7 +348,7 @@ describe('the dashboard', { skip: missing }, () => {
       const server = socket.connectToServer();
       server.onMessage((message) => {
         const parsed = JSON.parse(message);
-        const info = parsed.answer?.reply.view?.service;
+        const info = parsed.shown?.service;
         if (info !== undefined) info.node = { address: 'wss://n1.example:7400', slots: 64, owned: 21, recovering };
         socket.send(JSON.stringify(parsed));
       });
@@ -391,23 +391,20 @@ async function get(url, headers = {}, method = 'GET') {
 
 /** Opens a dashboard connection without a page. Returns a function that sends a query. */
 async function viewer({ tcp, unix, path = '/dashboard' }) {
-  const socket = new WebSocket(unix === undefined ? `${tcp}${path}` : `ws+unix:${unix.slice(5)}:${path}`, ['navlocks.1']);
+  const socket = new WebSocket(unix === undefined ? `${tcp}${path}` : `ws+unix:${unix.slice(5)}:${path}`, ['navlocks.dashboard.1']);
   const receive = async () => JSON.parse((await once(socket, 'message'))[0]);
   await once(socket, 'open');
-  const welcome = receive();
-  socket.send('{"hello":{"version":1}}');
-  await welcome;
   socket._socket.unref();
   return async (view) => {
     const answer = receive();
-    socket.send(JSON.stringify({ ask: { id: 1, question: { view } } }));
-    return (await answer).answer.reply;
+    socket.send(JSON.stringify({ id: 1, view }));
+    return answer;
   };
 }
 
 /** Returns the error that refuses a dashboard connection without a page. */
 async function refusal({ tcp, origin }) {
-  const socket = new WebSocket(`${tcp}/dashboard`, ['navlocks.1'], { headers: origin && { origin } });
+  const socket = new WebSocket(`${tcp}/dashboard`, ['navlocks.dashboard.1'], { headers: origin && { origin } });
   const [text] = await once(socket, 'message');
   socket.close();
   return JSON.parse(text).error;

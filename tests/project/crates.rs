@@ -10,15 +10,19 @@ use crate::source::shipped_code;
 const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 
 /// Each crate with its dependencies in this project, lowest first. All arrows point up this list.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-threads", &["navlocks-core"]),
     ("crates/navlocks-wire", &["navlocks-core"]),
     ("crates/navlocks-client", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks", &["navlocks-client", "navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
+    ("crates/navlocks-dashboard", &["navlocks-core", "navlocks-server", "navlocks-wire"]),
     ("crates/navlocks-etcd", &["navlocks-server"]),
-    ("crates/navlocks-cli", &["navlocks", "navlocks-etcd", "navlocks-server", "navlocks-wire"]),
+    (
+        "crates/navlocks-cli",
+        &["navlocks", "navlocks-dashboard", "navlocks-etcd", "navlocks-server", "navlocks-wire"],
+    ),
     ("crates/navlocks-capi", &["navlocks-core", "navlocks-threads"]),
     ("js/native", &["navlocks-core", "navlocks-threads"]),
 ];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::{self, File};
 use crate::source::shipped_code;
 
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "crates/navlocks-core",
     "crates/navlocks-threads",
     "crates/navlocks-capi",
@@ -13,6 +13,7 @@ const CRATES: [&str; 8] = [
     "crates/navlocks-client",
     "crates/navlocks",
     "crates/navlocks-server",
+    "crates/navlocks-dashboard",
     "crates/navlocks-etcd",
 ];
 

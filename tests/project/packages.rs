@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::files;
 
 /// The crates in the order in which they are published.
-pub(crate) const CRATES: [&str; 9] = [
+pub(crate) const CRATES: [&str; 10] = [
     "navlocks-core",
     "navlocks-threads",
     "navlocks-capi",
@@ -13,6 +13,7 @@ pub(crate) const CRATES: [&str; 9] = [
     "navlocks-client",
     "navlocks",
     "navlocks-server",
+    "navlocks-dashboard",
     "navlocks-etcd",
     "navlocks-cli",
 ];

@@ -1,6 +1,7 @@
 //! The hubs of a service: one, or one for each slot that this node of a cluster owns.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
@@ -10,15 +11,21 @@ use navlocks_wire::Fault;
 use crate::cluster::Membership;
 use crate::config::Config;
 use crate::hub::{Common, Hub, PartitionKey, Peer, SharedHub, Slots};
-use crate::store::{Registry, StateFile, Store};
+use crate::store::{StateFile, Store};
 
 /// The hubs of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Hubs {
     pub(crate) common: Common,
-    /// The only hub; in a cluster that of dashboards, which has no locks.
-    first: SharedHub,
-    slots: Option<Rc<Slots>>,
+    by_slot: BySlot,
+}
+
+#[derive(Clone, Debug)]
+enum BySlot {
+    /// One hub for everything.
+    Single(SharedHub),
+    /// A hub for each slot that this node of a cluster owns.
+    Slots(Rc<Slots>),
 }
 
 impl Hubs {
@@ -33,61 +40,60 @@ impl Hubs {
         state: Option<StateFile>,
         fresh: bool,
     ) -> io::Result<Self> {
-        Self::new(config, Store::new(state, &config.limits, fresh)?, None)
+        let (limits, common) = (config.limits.clone(), Common::default());
+        let stored = Store::new(state, &limits, fresh)?;
+        let hub = Hub::new(limits, config.deadlocks, stored, common.clone(), Instant::now());
+        Ok(Self { common, by_slot: BySlot::Single(Rc::new(RefCell::new(hub))) })
     }
 
     /// A hub for each slot that this node will own.
     ///
     /// # Errors
     ///
-    /// The system's clock is wrong by centuries.
-    pub(crate) fn of_cluster(config: &Config, membership: Box<dyn Membership>) -> io::Result<Self> {
+    /// The system has no randomness to give.
+    pub(crate) fn of_cluster(membership: Box<dyn Membership>, common: Common) -> io::Result<Self> {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(|error| io::Error::other(error.to_string()))?;
         let name = format!("{:032x}", u128::from_le_bytes(name));
-        let stored = Store::new(None, &config.limits, true)?;
-        Self::new(config, stored, Some(Rc::new(Slots::new(membership, name))))
+        let slots = Rc::new(Slots::new(membership, name));
+        Ok(Self { common, by_slot: BySlot::Slots(slots) })
     }
 
-    fn new(
-        config: &Config,
-        stored: (Store, Registry),
-        slots: Option<Rc<Slots>>,
-    ) -> io::Result<Self> {
-        let (limits, mut common) = (config.limits.clone(), Common::default());
-        if let Some(slots) = &slots {
-            common.slots = Rc::downgrade(slots);
+    /// Returns the hub of a service that is no node.
+    pub(crate) fn single(&self) -> Option<&SharedHub> {
+        match &self.by_slot {
+            BySlot::Single(hub) => Some(hub),
+            BySlot::Slots(_) => None,
         }
-        let mut hub = Hub::new(limits, config.deadlocks, stored, common.clone(), Instant::now());
-        if slots.is_some() {
-            hub.sessions.number_apart();
-        }
-        Ok(Self { common, first: Rc::new(RefCell::new(hub)), slots })
-    }
-
-    /// Returns the hub that keeps what is not of a slot: of a service without a cluster, all.
-    pub(crate) fn first(&self) -> &SharedHub {
-        &self.first
     }
 
     /// Returns the slots, in a cluster.
     pub(crate) fn slots(&self) -> Option<&Slots> {
-        self.slots.as_deref()
+        match &self.by_slot {
+            BySlot::Single(_) => None,
+            BySlot::Slots(slots) => Some(slots),
+        }
+    }
+
+    /// Returns all hubs by slot: without a cluster one, as slot 0.
+    pub(crate) fn by_slot(&self) -> BTreeMap<u32, SharedHub> {
+        match &self.by_slot {
+            BySlot::Single(hub) => BTreeMap::from([(0, hub.clone())]),
+            BySlot::Slots(slots) => slots.hubs(),
+        }
     }
 
     /// Returns all hubs.
     pub(crate) fn all(&self) -> Vec<SharedHub> {
-        let owned = self.slots.iter().flat_map(|slots| slots.hubs());
-        std::iter::once(self.first.clone()).chain(owned).collect()
+        self.by_slot().into_values().collect()
     }
 
     /// Returns why no lock can be granted now, if none can.
     pub(crate) fn unready(&self) -> Option<String> {
-        let Some(slots) = &self.slots else { return self.first.borrow().unready() };
         let mut reason = Some(
             "no lock is granted: the node owns no slot, because it is new, is drained, or cannot reach a quorum of etcd".to_owned(),
         );
-        for hub in slots.hubs() {
+        for hub in self.all() {
             reason = Some(hub.borrow().unready()?);
         }
         reason
@@ -99,8 +105,9 @@ impl Hubs {
     ///
     /// Another node owns its slot, or none does.
     pub(crate) fn find(&self, peer: &Peer, partition: &str) -> Result<SharedHub, Fault> {
-        let Some(slots) = self.slots.as_ref().filter(|_| peer.viewing.is_none()) else {
-            return Ok(self.first.clone());
+        let slots = match &self.by_slot {
+            BySlot::Single(hub) => return Ok(hub.clone()),
+            BySlot::Slots(slots) => slots,
         };
         let number = PartitionKey::of(peer, partition).slot(slots.count());
         match slots.get(number) {

@@ -54,20 +54,19 @@ mod audit;
 mod config;
 mod service;
 mod net;
-mod dashboard;
 mod dialing;
 mod connection;
 mod reload;
 pub mod cluster;
 pub mod hub;
 mod hubs;
+pub mod inspect;
 mod node;
 mod store;
 
 pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
-pub use dashboard::Gateway;
 pub use navlocks_core::DeadlockPolicy;
-pub use net::Address;
+pub use net::{Address, web};
 pub use service::Service;
 
 /// Runs the examples of the README.

@@ -11,7 +11,7 @@ use tokio::task::{spawn_local, yield_now};
 use crate::cluster::{Event, Gate, Inherited, Registry};
 use crate::connection::{Shared, attend_found, websocket_config};
 use crate::dialing::{PARTY, SECRET};
-use crate::hub::{Hub, Peer, SharedHub, Slots};
+use crate::hub::{AskedAcross, Hub, Peer, SharedHub, Slots, query_all};
 
 /// How often frames that wait look whether the node may send again.
 const LOOK: Duration = Duration::from_millis(20);
@@ -24,6 +24,8 @@ pub(crate) async fn run(shared: Rc<Shared>) {
     let Some(slots) = shared.hubs.slots() else { return };
     let raising = shared.clone();
     spawn_local(async move { raise_epochs(&raising).await });
+    let across = shared.clone();
+    spawn_local(async move { answer_across(&across).await });
     let led = shared.clone();
     spawn_local(async move {
         if let Err(error) = leads_back(&led).await {
@@ -149,6 +151,24 @@ async fn raise_epochs(shared: &Shared) {
     loop {
         let seen = shared.hubs.common.epochs.raised().await;
         slots.membership.borrow().raise_epochs(seen);
+    }
+}
+
+/// Answers questions about all slots of this node.
+async fn answer_across(shared: &Shared) {
+    loop {
+        let AskedAcross { slot, session, id } = shared.hubs.common.across.next().await;
+        let hubs = shared.hubs.by_slot();
+        let Some(asked) = hubs.get(&slot) else { continue };
+        let peer = asked.borrow().sessions.get(session).map(|it| it.peer.clone());
+        let Some(peer) = peer else { continue };
+        let frame = {
+            let hubs: Vec<_> = hubs.values().map(|hub| hub.borrow()).collect();
+            query_all(hubs.iter().map(|hub| &**hub), &peer, id, Instant::now())
+        };
+        let mut asked = asked.borrow_mut();
+        asked.send_answer(session, id, frame);
+        asked.settle(Instant::now());
     }
 }
 

@@ -14,8 +14,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::cluster::Membership;
 use crate::config::{Config, Origins};
-use crate::connection::{Shared, attend_found, surveyor};
+use crate::connection::{Shared, attend_found};
+use crate::hub::Recording;
 use crate::hubs::Hubs;
+use crate::inspect::Observer;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
 use crate::store::{StateFile, boot_ms};
 use crate::{node, reload};
@@ -116,6 +118,21 @@ impl Service {
         }
     }
 
+    /// Shows the locks of the service in a dashboard: over the Unix socket, and with
+    /// [`Config::dashboard`] at the TCP addresses.
+    #[must_use]
+    pub fn with_dashboard(mut self, dashboard: impl Observer + 'static) -> Self {
+        let dashboard = Rc::new(dashboard);
+        let recording = &mut self.shared.hubs.common.recording;
+        *recording = Recording(Some(dashboard.clone()));
+        let recording = recording.clone();
+        for hub in self.shared.hubs.all() {
+            hub.borrow_mut().common.recording = recording.clone();
+        }
+        self.shared.observer = Some(dashboard);
+        self
+    }
+
     /// Makes the service a node of a cluster, which serves the slots that it owns. The cluster
     /// keeps what must outlive a node, so the configuration should name no state folder.
     ///
@@ -123,7 +140,7 @@ impl Service {
     ///
     /// The system's clock is wrong by centuries.
     pub fn into_node(mut self, node: Box<dyn Membership>) -> io::Result<Self> {
-        self.shared.hubs = Hubs::of_cluster(&self.shared.config, node)?;
+        self.shared.hubs = Hubs::of_cluster(node, self.shared.hubs.common.clone())?;
         Ok(self)
     }
 
@@ -174,9 +191,9 @@ impl Service {
         let shared = Rc::new(shared);
         let mut doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
-        attend_found(&shared, shared.hubs.first());
-        if shared.hubs.slots().is_some() {
-            spawn_local(node::run(shared.clone()));
+        match shared.hubs.single() {
+            Some(hub) => attend_found(&shared, hub),
+            None => drop(spawn_local(node::run(shared.clone()))),
         }
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
@@ -185,10 +202,9 @@ impl Service {
         spawn_local(keep_state(shared.clone()));
         spawn_local(send_rest(shared.clone()));
         spawn_local(end_holds(shared.clone()));
-        if shared.config.dashboard {
-            shared.hubs.first().borrow_mut().record_always(Instant::now());
+        if let Some(observer) = &shared.observer {
+            spawn_local(observer.run(shared.inspector()));
         }
-        spawn_local(surveyor::run(shared.clone()));
         tracing::info!(?addresses, "the service listens");
         let exhausted = shared.hubs.common.exhausted.clone();
         let (mut until, mut idle) = (pin!(until), pin!(idle(&shared)));
@@ -303,7 +319,8 @@ async fn keep_state(shared: Rc<Shared>) {
     loop {
         sleep(KEEP_EVERY).await;
         shared.hubs.common.audit.report_floods(Instant::now());
-        let hub = &mut *shared.hubs.first().borrow_mut();
+        let Some(hub) = shared.hubs.single() else { continue };
+        let hub = &mut *hub.borrow_mut();
         let kept = hub.store.kept_file().map(|_| ()).and_then(|()| hub.keep_registry());
         if let (Err(error), true) = (&kept, is_kept) {
             tracing::error!(%error, "the state was removed, and cannot be made again");
@@ -360,10 +377,15 @@ async fn gone(file: &mut Option<SocketFile>) -> &mut SocketFile {
 
 /// Listens at the path whose socket was removed. Connections that are there stay.
 fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> {
-    let mut hub = shared.hubs.first().borrow_mut();
-    hub.store.kept_file()?;
-    hub.keep_registry()?;
-    let listener = file.bind_again(hub.store.kept_file()?)?;
+    let listener = match shared.hubs.single() {
+        None => file.bind_again(None)?,
+        Some(hub) => {
+            let mut hub = hub.borrow_mut();
+            hub.store.kept_file()?;
+            hub.keep_registry()?;
+            file.bind_again(hub.store.kept_file()?)?
+        }
+    };
     tracing::warn!("the socket was removed, and made again");
     Ok(Listener::Unix(listener))
 }
@@ -372,9 +394,11 @@ fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> 
 /// well.
 async fn shut_down(shared: &Shared) -> io::Result<()> {
     tracing::info!(connections = shared.connections(), "the service shuts down");
+    shared.ending.send_replace(true);
     let left = node::leave(shared).await;
-    let without_connection = shared.hubs.first().borrow_mut().shut_down(Instant::now());
-    shared.could_not_tell(without_connection);
+    if let Some(hub) = shared.hubs.single() {
+        shared.could_not_tell(hub.borrow_mut().shut_down(Instant::now()));
+    }
     let emptied = async {
         while shared.connections() > 0 {
             shared.emptied.notified().await;
@@ -385,7 +409,10 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
     if timeout(patience, emptied).await.is_err() {
         shared.could_not_tell(Some(shared.config.limits.lease_max));
     }
-    let ended = shared.hubs.first().borrow_mut().store.ended(shared.untold());
+    let ended = match shared.hubs.single() {
+        Some(hub) => hub.borrow_mut().store.ended(shared.untold()),
+        None => Ok(()),
+    };
     left.and(ended)
 }
 

@@ -145,7 +145,7 @@ pub struct Cycle {
 }
 
 /// Modes by their names in the standard, or a limit; exclusive is the default.
-pub(super) mod mode {
+pub mod mode {
     use navlocks_core::Mode;
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -158,13 +158,15 @@ pub(super) mod mode {
         Limit(u32),
     }
 
+    /// Returns true for the default.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) fn is_exclusive(mode: &Mode) -> bool {
+    pub fn is_exclusive(mode: &Mode) -> bool {
         *mode == Mode::Exclusive
     }
 
+    /// Writes it.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) fn serialize<S: Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
         match mode {
             Mode::Exclusive => Word::Exclusive,
             Mode::Shared => Word::Shared,
@@ -173,7 +175,8 @@ pub(super) mod mode {
         .serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Mode, D::Error> {
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Mode, D::Error> {
         Ok(match Word::deserialize(d)? {
             Word::Exclusive => Mode::Exclusive,
             Word::Shared => Mode::Shared,

@@ -29,20 +29,13 @@ mod fault;
 mod id;
 mod info;
 mod name;
-mod shown;
 mod to_client;
 mod to_service;
-mod view;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cycle, Event, Info, LossCause, UnclaimedSession, What};
 pub use name::Names;
-pub use shown::{
-    Acted, Blocked, Clients, Deadlocks, Entry, Events, Happened, Heat, Hop, Lane, Moment, Node,
-    Overview, Queue, Ring, Row, ServiceInfo, ServiceNode, SessionInfo, Shown, SpaceInfo, Span,
-    Time, Tree, Way,
-};
 pub use to_client::{
     Answer, EventText, Granted, Limits, Lost, NotListening, Partition, Pending, Place, Refused,
     Reply, ToClient, Welcome,
@@ -50,9 +43,12 @@ pub use to_client::{
 pub use to_service::{
     Ask, Downgrade, Hello, Open, Question, QueuePlace, Request, Resume, ToService,
 };
-pub use view::{
-    Act, Action, EventsOf, Filter, ModeWord, Named, Order, QueueOf, Space, TimeOf, View,
-};
+
+/// Names and modes as members of messages: `#[serde(with = "navlocks_wire::member::single")]`.
+pub mod member {
+    pub use crate::info::mode;
+    pub use crate::name::{many, optional, single};
+}
 
 /// The version of the protocol. It is part of the name of the subprotocol and of the first message
 /// in each direction.

@@ -128,44 +128,48 @@ fn units(mut wtf8: &[u8]) -> Option<Vec<u16>> {
     }
 }
 
-/// A single name as a member of a message: `#[serde(with = "super::name::single")]`.
-pub(super) mod single {
+/// A single name as a member of a message: ``with = "single"``.
+pub mod single {
     use super::*;
 
-    pub(crate) fn serialize<S: Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    pub fn serialize<S: Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {
         Text(name).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Name, D::Error> {
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
         Read::deserialize(deserializer).map(|Read(name)| name)
     }
 }
 
 /// A tag as a member of a message: a text with any code units, as a name is.
-pub(super) mod optional {
+pub mod optional {
     use super::*;
 
-    pub(crate) fn serialize<S: Serializer>(tag: &Option<Name>, s: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    pub fn serialize<S: Serializer>(tag: &Option<Name>, s: S) -> Result<S::Ok, S::Error> {
         tag.as_ref().map(Text).serialize(s)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Name>, D::Error> {
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Name>, D::Error> {
         let tag = Option::<Read>::deserialize(d)?;
         Ok(tag.map(|Read(name)| name))
     }
 }
 
 /// Several names as a member of a message.
-pub(super) mod many {
+pub mod many {
     use super::*;
 
-    pub(crate) fn serialize<S: Serializer>(names: &[Name], s: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    pub fn serialize<S: Serializer>(names: &[Name], s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq(names.iter().map(Text))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Name>, D::Error> {
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Name>, D::Error> {
         let names = Vec::<Read>::deserialize(d)?;
         Ok(names.into_iter().map(|Read(name)| name).collect())
     }

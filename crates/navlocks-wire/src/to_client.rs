@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::fault::Fault;
 use super::id::RequestKey;
 use super::info::{About, Cycle, Event, Info, LossCause, UnclaimedSession, What};
-use super::shown::Shown;
 use super::to_service::{Downgrade, QueuePlace, is_zero};
 
 /// A message from the service to a client.
@@ -238,8 +237,6 @@ pub enum Reply {
     Recovery(Vec<UnclaimedSession>),
     /// To `force-release`: how many locks there were.
     Released(u64),
-    /// To `view`.
-    View(Shown),
     /// The service did not answer, for this reason.
     Refused(Fault),
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::id::{ClientKey, RequestKey};
 use super::info::mode;
 use super::name::{Names, optional, single};
-use super::view::View;
 
 /// A message from a client to the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,8 +227,6 @@ pub enum Question {
     Recovery,
     /// Takes away all held locks that have this name in their scope. Answered by their number.
     ForceRelease(#[serde(with = "single")] Name),
-    /// A question of a dashboard, over a connection that was opened as one.
-    View(View),
 }
 
 /// Reads a number that every client can repeat exactly: JavaScript's are exact below 2^53.

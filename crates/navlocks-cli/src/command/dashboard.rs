@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use navlocks_server::Gateway;
+use navlocks_dashboard::Gateway;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::target::Target;

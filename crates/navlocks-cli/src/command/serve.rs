@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use navlocks_dashboard::Dashboard;
 use navlocks_server::{
     Access, Address, Config, DeadlockPolicy, Limits, Service, SharedOrigins, TlsFiles,
 };
@@ -187,7 +188,8 @@ impl Serve {
         let mut hangup = signal(SignalKind::hangup()).map_err(system)?;
         let tls = config.tls.is_some();
         let page = config.dashboard.then(|| config.hosts.first().cloned());
-        let mut service = Service::bind(config).await.map_err(|error| no_start(&error))?;
+        let service = Service::bind(config).await.map_err(|error| no_start(&error))?;
+        let mut service = service.with_dashboard(Dashboard::default());
         let place = Place::of_user()
             .ok()
             .filter(|place| service.addresses().contains(&Address::Unix(place.socket())));

@@ -16,8 +16,17 @@ pub(crate) struct Client(WebSocket<TcpStream>);
 
 impl Client {
     pub(crate) fn dial(node: &Node, path: &str, headers: &[(&'static str, &str)]) -> Self {
+        Self::dial_as(navlocks_wire::SUBPROTOCOL, node, path, headers)
+    }
+
+    fn dial_as(
+        protocol: &'static str,
+        node: &Node,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Self {
         let mut request = format!("{}{path}", node.url).into_client_request().expect("an address");
-        let protocol = HeaderValue::from_static(navlocks_wire::SUBPROTOCOL);
+        let protocol = HeaderValue::from_static(protocol);
         request.headers_mut().insert("sec-websocket-protocol", protocol);
         for (name, value) in headers {
             request.headers_mut().insert(*name, HeaderValue::from_str(value).expect("a header"));
@@ -94,10 +103,8 @@ impl Client {
     /// A dashboard with the rights of this token.
     pub(crate) fn dashboard(node: &Node, token: &str) -> Self {
         let authorization = format!("Bearer {token}");
-        let mut client = Self::dial(node, "/dashboard", &[("authorization", &authorization)]);
-        client.send(&json!({"hello": {"version": 1}}));
-        assert!(client.receive()["welcome"].is_object());
-        client
+        let headers = [("authorization", authorization.as_str())];
+        Self::dial_as(navlocks_server::inspect::SUBPROTOCOL, node, "/dashboard", &headers)
     }
 
     /// Returns the reply to a question.
@@ -113,8 +120,9 @@ impl Client {
 
     /// Returns the data of a view.
     pub(crate) fn view(&mut self, view: &Value) -> Value {
-        let mut reply = self.ask(&json!({"view": view}));
-        let shown = reply["view"].as_object_mut().and_then(|it| it.values_mut().next());
+        self.send(&json!({"id": 1, "view": view}));
+        let mut reply = self.receive();
+        let shown = reply["shown"].as_object_mut().and_then(|it| it.values_mut().next());
         shown.map(Value::take).unwrap_or_else(|| panic!("not a view: {reply}"))
     }
 

@@ -94,8 +94,8 @@ fn views_and_queries_of_a_node_show_the_partitions_of_all_its_slots() {
         let tree = dashboard.view(&json!({"tree": {}}));
         assert_eq!(tree["count"], count);
         let sessions = dashboard.view(&json!({"clients": {}}));
-        // A holder and a waiter each, the client of the query, and the dashboard.
-        assert_eq!(sessions["count"], 2 * count + 2);
+        // A holder and a waiter each, and the client of the query.
+        assert_eq!(sessions["count"], 2 * count + 1);
         let events = dashboard.view(&json!({"events": {"after": 0, "filter": {"name": "x"}}}));
         let words = list(&events, "events").iter().map(|it| text(&it["what"]));
         assert_eq!(words.filter(|word| word == "granted").count() as u64, count);

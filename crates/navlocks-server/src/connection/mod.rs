@@ -7,7 +7,6 @@ mod closing;
 mod parking;
 mod shared;
 mod strangers;
-pub(crate) mod surveyor;
 mod turns;
 
 use std::collections::VecDeque;
@@ -29,7 +28,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::config::Limits;
-use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub};
+use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub, slow_reader};
 use absence::detach;
 use carrier::Way;
 
@@ -267,7 +266,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     match self.outbox.charge(pong) {
                         Ok(()) => continue,
                         Err(Full) => {
-                            let fault = self.shared.hubs.first().borrow().slow_reader();
+                            let fault =
+                                slow_reader(self.shared.metrics(), &self.shared.config.limits);
                             return Poll::Ready(End::Fault(fault));
                         }
                     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_wire::{Fault, FaultCode};
 use rustix::process::{Resource, getrlimit};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -19,6 +19,7 @@ use crate::dialing::Dialer;
 use crate::hub::metrics::Sessions;
 use crate::hub::{Hub, Metrics, Peer, Share};
 use crate::hubs::Hubs;
+use crate::inspect::{Inspector, Observer};
 
 /// The state that all tasks of a service share.
 pub(crate) struct Shared {
@@ -31,9 +32,13 @@ pub(crate) struct Shared {
     /// Which pages may come in.
     pub(crate) origins: RefCell<Origins>,
     /// The tokens of clients over TCP, as the file says now.
-    pub(crate) access: RefCell<Access>,
+    pub(crate) access: Rc<RefCell<Access>>,
     /// The certificate for TCP, as its files say now.
     pub(crate) tls: RefCell<Option<TlsAcceptor>>,
+    /// The dashboard, if there is one.
+    pub(crate) observer: Option<Rc<dyn Observer>>,
+    /// True when the service ends.
+    pub(crate) ending: watch::Sender<bool>,
     /// Told when the files of both are to be read again.
     pub(crate) reload: Rc<Notify>,
     /// Told when a task has panicked: the books may be wrong, so the service ends.
@@ -100,9 +105,11 @@ impl Shared {
             dialer: Dialer::new(config.node_roots.clone()),
             fatal: RefCell::default(),
             places: Places::new(&config),
-            access: RefCell::new(config.access.clone()),
+            access: Rc::new(RefCell::new(config.access.clone())),
             tls: RefCell::new(tls),
             config,
+            observer: None,
+            ending: watch::Sender::new(false),
             reload: Rc::default(),
             panicked: Notify::new(),
             pacing: Pacing::default(),
@@ -113,6 +120,12 @@ impl Shared {
             emptied: Notify::new(),
             untold: Cell::new(None),
         }
+    }
+
+    /// Returns the way of a dashboard to the locks.
+    pub(crate) fn inspector(&self) -> Inspector {
+        let limits = Rc::new(self.config.limits.clone());
+        Inspector::new(self.hubs.clone(), limits, self.access.clone(), self.config.dashboard)
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -16,7 +16,6 @@ use crate::config::Limits;
 impl Hub {
     /// Opens a client in a bucket of its peer.
     pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
-        let has_locks = self.has_locks();
         let Self { limits, partitions, tokens, deadlocks, common, store, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let refused = |text: String| Err(Fault::new(FaultCode::Limit, text));
@@ -53,14 +52,11 @@ impl Hub {
                 let (share, table_key) = (session.share.clone(), store.key);
                 // The moment of the message that opens the client.
                 let now = session.heard;
-                let history = match has_locks {
-                    true => common.views.borrow_mut().begin_history(&key, now),
-                    false => None,
-                };
+                let recorder = common.recording.recorder(&key, now);
                 let index = partitions.insert(key, tokens.next(), *deadlocks, share, table_key);
                 partitions[index].bound_deadlock_search(limits.deadlock_wait_entries_max);
-                if let Some(history) = history {
-                    partitions[index].record(history, now);
+                if let Some(recorder) = recorder {
+                    partitions[index].begin_recording(recorder, now);
                 }
                 index
             }
@@ -149,10 +145,10 @@ impl Hub {
         let mut ended = partition.end_client(client.id, &mut around);
         ended.extend(guests);
         if partition.manager().client_count() == 0 {
-            let (key, history) = (partition.key.clone(), partition.history.take());
+            let recorder = partition.recorder.take();
             partitions.remove(client.partition);
-            if let Some(history) = history {
-                self.common.views.borrow_mut().keep_history(key, history, now);
+            if let Some(recorder) = recorder {
+                recorder.end(false, now);
             }
         }
         self.admit(now);

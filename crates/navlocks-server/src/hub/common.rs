@@ -1,14 +1,14 @@
 //! The state that all hubs of a service share.
 
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
+use std::collections::VecDeque;
+use std::rc::Rc;
 
 use tokio::sync::Notify;
 
 use super::metrics::Metrics;
+use super::recorder::Recording;
 use super::shares::Shares;
-use super::slots::Slots;
-use super::views::Views;
 use crate::audit::Audit;
 
 /// The state that all hubs of a service share: one hub, or one for each slot that a node owns.
@@ -24,9 +24,41 @@ pub(crate) struct Common {
     /// Notified when the service must end because no more tokens can be reserved.
     pub(crate) exhausted: Rc<Notify>,
     pub(crate) epochs: Rc<Epochs>,
-    pub(crate) views: Rc<RefCell<Views>>,
-    /// In a cluster: the slots of this node.
-    pub(crate) slots: Weak<Slots>,
+    pub(crate) recording: Recording,
+    pub(crate) across: Rc<Across>,
+}
+
+/// In a cluster: the questions about all slots of the node, which no hub alone can answer.
+#[derive(Debug, Default)]
+pub(crate) struct Across {
+    asked: RefCell<VecDeque<AskedAcross>>,
+    news: Notify,
+}
+
+/// A question about all slots: who asked it, and its number there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedAcross {
+    pub(crate) slot: u32,
+    pub(crate) session: u32,
+    pub(crate) id: u64,
+}
+
+impl Across {
+    pub(crate) fn ask(&self, asked: AskedAcross) {
+        self.asked.borrow_mut().push_back(asked);
+        self.news.notify_one();
+    }
+
+    /// Waits for a question.
+    pub(crate) async fn next(&self) -> AskedAcross {
+        loop {
+            let next = self.asked.borrow_mut().pop_front();
+            match next {
+                Some(asked) => return asked,
+                None => self.news.notified().await,
+            }
+        }
+    }
 }
 
 /// The largest epoch that a client has seen and that no owner here had: the registry of the cluster

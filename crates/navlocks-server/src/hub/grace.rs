@@ -141,7 +141,7 @@ impl Hub {
 
     /// Lets a question wait for the end of grace: until then the answer would be a guess.
     pub(super) fn ask_later(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {
-        if matches!(ask.question, Question::Recovery | Question::View(_)) {
+        if matches!(ask.question, Question::Recovery) {
             return self.ask(number, ask, now);
         }
         let own = self.questions.iter().filter(|(asker, _)| *asker == number);

@@ -9,7 +9,8 @@ use navlocks_wire::{self as wire, Fault, FaultCode, Hello, RequestKey, ToClient,
 use super::backlog::Ending;
 use super::claim::unknown_session;
 use super::sessions::{Known, Secret, Session};
-use super::{Hub, Outbox, Peer};
+use super::{Hub, Metrics, Outbox, Peer};
+use crate::config::Limits;
 use crate::store::SessionRecord;
 
 impl Hub {
@@ -159,9 +160,7 @@ impl Hub {
             self.abandon_claim(number, now);
             return false;
         }
-        let lives_on = session.lease.is_some() || session.present;
-        // A dashboard has nothing to come back to.
-        if !lives_on || session.peer.viewing.is_some() {
+        if session.lease.is_none() && !session.present {
             self.end(number, None, now);
             return false;
         }
@@ -222,14 +221,6 @@ impl Hub {
         self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now)
     }
 
-    /// Counts a peer that does not read, and returns the fault that ends its connection.
-    pub(crate) fn slow_reader(&self) -> Fault {
-        self.metrics.slow_readers.inc();
-        let max = self.limits.outbox_bytes_max;
-        let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
-        Fault::new(FaultCode::SlowReader, text)
-    }
-
     /// Ends the service's part in all sessions, whose connections are told. Sessions in a registry
     /// go on with the next service; the others end. Returns the longest lease of those that end and
     /// could not be told.
@@ -263,6 +254,14 @@ impl Hub {
         let known = own.chain(self.found.leases()).map(Option::unwrap_or_default);
         known.chain(unknown).max()
     }
+}
+
+/// Counts a peer that does not read, and returns the fault that ends its connection.
+pub(crate) fn slow_reader(metrics: &Metrics, limits: &Limits) -> Fault {
+    metrics.slow_readers.inc();
+    let max = limits.outbox_bytes_max;
+    let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
+    Fault::new(FaultCode::SlowReader, text)
 }
 
 fn shutting_down() -> Fault {

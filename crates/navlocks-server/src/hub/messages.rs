@@ -19,9 +19,6 @@ impl Hub {
         // Silence would leave the client in the belief that it is served.
         let session = self.sessions.get_mut(number).ok_or_else(unknown_session)?;
         session.heard = now;
-        if session.peer.viewing.is_some() {
-            views_alone(&message)?;
-        }
         match message {
             ToService::Request(request) if session.is_claiming() => self.claim(number, request)?,
             ToService::Request(request) => self.request(number, request, now)?,
@@ -202,19 +199,6 @@ impl Hub {
                     claim.remove(request);
                 }
             }
-        }
-    }
-}
-
-/// Refuses what a dashboard must not do.
-fn views_alone(message: &ToService) -> Result<(), Fault> {
-    match message {
-        ToService::Ask(wire::Ask { question: wire::Question::View(_), .. })
-        | ToService::Ping(_)
-        | ToService::Bye => Ok(()),
-        _ => {
-            let text = "a dashboard asks for views, and does nothing else: connect at / for locks";
-            Err(Fault::new(FaultCode::BadState, text))
         }
     }
 }

@@ -26,17 +26,17 @@ mod lifecycle;
 mod messages;
 pub(crate) mod metrics;
 mod outbox;
-mod partitions;
+pub(crate) mod partitions;
 mod questions;
 mod quotas;
+mod recorder;
 mod room;
-mod sessions;
+pub(crate) mod sessions;
 pub(crate) mod shares;
 mod slots;
 mod tokens;
 mod turns;
 mod verdict;
-mod views;
 
 use std::collections::VecDeque;
 use std::io;
@@ -53,20 +53,23 @@ use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
 use backlog::Unfinished;
 use found::FoundSessions;
 use holds::Holds;
-pub(crate) use partitions::PartitionKey;
+pub use partitions::PartitionKey;
 use partitions::{Around, Partition, Partitions};
 use room::Room;
 use sessions::Sessions;
 use tokens::Tokens;
 
-pub(crate) use common::Common;
+pub(crate) use common::{AskedAcross, Common};
 pub use frame::Frame;
 pub(crate) use frame::Next;
+pub(crate) use lifecycle::slow_reader;
 pub(crate) use metrics::Metrics;
 pub(crate) use outbox::Full;
 pub use outbox::Outbox;
+pub(crate) use questions::query_all;
+pub(crate) use recorder::Recording;
+pub use recorder::{Noted, Recorder, Recorders};
 pub use sessions::Peer;
-pub(crate) use sessions::Viewing;
 pub(crate) use shares::Share;
 pub(crate) use slots::{SharedHub, Slots};
 
@@ -203,7 +206,7 @@ impl Hub {
     /// Notes the tokens that were given, and ends the sessions that do not read their messages.
     /// Called after every step; the effects of such an end can make further sessions slow.
     #[inline]
-    fn settle(&mut self, now: Instant) {
+    pub(crate) fn settle(&mut self, now: Instant) {
         if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
             self.common.exhausted.notify_one();
         }
@@ -211,7 +214,7 @@ impl Hub {
             self.common.left_over.notify_one();
         }
         while let Some(number) = self.sessions.take_slow() {
-            let fault = self.slow_reader();
+            let fault = slow_reader(&self.metrics, &self.limits);
             self.end_without_slow(number, Some(fault), now);
         }
     }
@@ -274,8 +277,18 @@ impl Hub {
     /// are, and go on elsewhere.
     pub(crate) fn retire(&mut self, fault: &Fault, now: Instant) {
         self.open = false;
-        self.keep_histories(now);
+        self.end_recorders(now);
         self.disconnect(fault);
+    }
+
+    /// Ends the recorders of a slot that this node serves no more. Its locks live on elsewhere, so
+    /// their end here is no event.
+    fn end_recorders(&mut self, now: Instant) {
+        for partition in self.partitions.iter_mut() {
+            if let Some(recorder) = partition.recorder.take() {
+                recorder.end(true, now);
+            }
+        }
     }
 
     /// Ends all connections with this fault. Their sessions go on.

@@ -6,6 +6,7 @@ use navlocks_core::{ClientId, Name, RequestId};
 use navlocks_wire::{self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey};
 
 use crate::audit::Act;
+use crate::hub::common::AskedAcross;
 use crate::hub::frame::Text;
 use crate::hub::partitions::{Looks, PartitionIndex, TooMany};
 use crate::hub::sessions::{Client, Known};
@@ -30,21 +31,20 @@ impl Hub {
     pub(crate) fn ask(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {
         let Ask { id, client, question } = ask;
         let Some(session) = self.sessions.get(number) else { return Ok(()) };
-        let (share, peer) = (session.share.clone(), session.peer.clone());
+        let peer = session.peer.clone();
         let asked = match session.client(client)? {
             Some(&Client { partition, id, .. }) => Ok((partition, id)),
             None => Err(session.closed(client, &self.limits)),
         };
-        if let Question::View(view) = question {
-            if let Some(reply) = self.ask_view(number, id, view, now) {
-                let reply = reply.unwrap_or_else(Reply::Refused);
-                self.sessions.say(number, &wire::ToClient::Answer(Answer { id, reply }));
-            }
-            return Ok(());
-        }
         let frame = match (asked, question) {
             (Ok((partition, _)), Question::Query) => self.query(partition, id, now),
-            (Ok(_), Question::QueryAll) => self.query_all(&peer, id, now),
+            (Ok(_), Question::QueryAll) => match &self.slot {
+                None => query_all([&*self], &peer, id, now),
+                Some(slot) => {
+                    self.common.across.ask(AskedAcross { slot: slot.number, session: number, id });
+                    return Ok(());
+                }
+            },
             (Ok(_), Question::Recovery) => {
                 let party = self.party(&peer);
                 let visible = |record: &SessionRecord| peer.local || record.party == party;
@@ -60,9 +60,16 @@ impl Hub {
             }),
             (Err(fault), _) => Err(fault),
         };
+        self.send_answer(number, id, frame);
+        Ok(())
+    }
+
+    /// Sends an answer, or why there is none.
+    pub(crate) fn send_answer(&mut self, number: u32, id: u64, frame: Result<Frame, Fault>) {
+        let Some(session) = self.sessions.get(number) else { return };
         let max = self.limits.unread_bytes_per_tenant_max;
         let frame = frame.and_then(|frame| {
-            if frame.len() > SMALL_BYTES && share.unread.get() + frame.len() > max {
+            if frame.len() > SMALL_BYTES && session.share.unread.get() + frame.len() > max {
                 let text = format!(
                     "answers of more than {max} bytes lie unread in sessions of the tenant: read them first"
                 );
@@ -75,7 +82,6 @@ impl Hub {
             Frame::own(wire::write(&wire::ToClient::Answer(answer)))
         });
         let _slow_readers_end_later = self.sessions.say_frame(number, frame);
-        Ok(())
     }
 
     /// The longest reply, which must fit into an outbox with what stands around it.
@@ -113,27 +119,6 @@ impl Hub {
         Ok(Frame::shared(Answer::head(id), &text, 0))
     }
 
-    /// Answers with all locks and requests of the partitions that a peer may see.
-    fn query_all(&self, peer: &Peer, id: u64, now: Instant) -> Result<Frame, Fault> {
-        let max = self.answer_bytes_max();
-        let mut all = Vec::new();
-        let (mut left, mut looks) = (max, Looks::default());
-        self.look(|sight| {
-            for key in sight.keys_visible_to(peer) {
-                let (Some(hub), Some(partition)) = (sight.hub_of(&key), sight.find(&key)) else {
-                    continue;
-                };
-                let snapshot = partition.snapshot(&hub.sessions, &hub.room, &mut looks, now, left);
-                let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
-                left = left.saturating_sub(partition.bytes());
-                all.push(wire::Partition { held, pending, ..key.describe() });
-            }
-            Ok(())
-        })?;
-        let text = wire::write_within(&Reply::Partitions(all), max).ok_or_else(|| too_long(max))?;
-        Ok(Frame::own(format!("{}{text}{}", Answer::head(id), Answer::TAIL)))
-    }
-
     fn reply(
         &mut self,
         (index, client): (PartitionIndex, ClientId),
@@ -144,7 +129,7 @@ impl Hub {
         let max = self.limits.blocker_entries_max;
         Ok(match question {
             // Both are answered by frames of their own.
-            Question::Query | Question::QueryAll | Question::View(_) => return Err(too_long(0)),
+            Question::Query | Question::QueryAll => return Err(too_long(0)),
             Question::Place if self.found.blind => return Err(self.withheld()),
             Question::Blockers(key) | Question::PlaceOf(key) if self.is_guest(index, key) => {
                 return Err(self.withheld());
@@ -251,6 +236,32 @@ impl Hub {
             _ => None,
         }
     }
+}
+
+/// Answers with all locks and requests of these hubs' partitions that a peer may see.
+pub(crate) fn query_all<'h>(
+    hubs: impl IntoIterator<Item = &'h Hub>,
+    peer: &Peer,
+    id: u64,
+    now: Instant,
+) -> Result<Frame, Fault> {
+    let (mut visible, mut max) = (Vec::new(), usize::MAX);
+    for hub in hubs {
+        max = max.min(hub.answer_bytes_max());
+        let partitions = hub.partitions.living().filter(|it| it.key.is_visible_to(peer));
+        visible.extend(partitions.map(|partition| (hub, partition)));
+    }
+    visible.sort_by_key(|(_, partition)| &partition.key);
+    let mut all = Vec::new();
+    let (mut left, mut looks) = (max, Looks::default());
+    for (hub, partition) in visible {
+        let snapshot = partition.snapshot(&hub.sessions, &hub.room, &mut looks, now, left);
+        let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
+        left = left.saturating_sub(partition.bytes());
+        all.push(wire::Partition { held, pending, ..partition.key.describe() });
+    }
+    let text = wire::write_within(&Reply::Partitions(all), max).ok_or_else(|| too_long(max))?;
+    Ok(Frame::own(format!("{}{text}{}", Answer::head(id), Answer::TAIL)))
 }
 
 /// Answers up to this size are given whatever lies unread.

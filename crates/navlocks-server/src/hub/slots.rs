@@ -1,16 +1,14 @@
-//! The slots of a cluster that a node serves, each with a hub, and the view over all of them.
+//! The slots of a cluster that a node serves, each with a hub.
 
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{Fault, ServiceNode};
+use navlocks_wire::Fault;
 use tokio::sync::Notify;
 
-use super::partitions::{Partition, PartitionKey};
-use super::sessions::is_numbered_apart;
-use super::{Hub, Peer};
+use super::Hub;
 use crate::cluster::Membership;
 
 /// How long a node that this one does not reach is not dialled again for clients.
@@ -87,8 +85,9 @@ impl Slots {
         self.owned.borrow().keys().copied().collect()
     }
 
-    pub(crate) fn hubs(&self) -> Vec<SharedHub> {
-        self.owned.borrow().values().cloned().collect()
+    /// Returns the hubs by slot.
+    pub(crate) fn hubs(&self) -> BTreeMap<u32, SharedHub> {
+        self.owned.borrow().clone()
     }
 
     /// Notes that this node does not reach another one.
@@ -119,138 +118,5 @@ impl Slots {
     pub(crate) fn owner_elsewhere(&self, slot: u32) -> Option<String> {
         let membership = self.membership.borrow();
         membership.owner(slot).filter(|owner| owner != membership.address())
-    }
-}
-
-/// The hubs that have the locks of a service, by slot: one, or those of a node of a cluster.
-pub(crate) struct Sight<'a> {
-    count: u32,
-    hubs: BTreeMap<u32, &'a Hub>,
-    /// The hub of dashboards in a cluster: it has sessions, and no locks.
-    apart: Option<&'a Hub>,
-}
-
-impl Sight<'_> {
-    /// Returns all hubs with sessions.
-    pub(crate) fn hubs(&self) -> impl Iterator<Item = &Hub> {
-        self.hubs.values().copied().chain(self.apart)
-    }
-
-    /// Returns all partitions.
-    pub(crate) fn partitions(&self) -> impl Iterator<Item = &Partition> {
-        self.hubs.values().flat_map(|hub| hub.partitions.living())
-    }
-
-    /// Returns the hub that may have a partition.
-    pub(crate) fn hub_of(&self, key: &PartitionKey) -> Option<&Hub> {
-        self.hubs.get(&slot_of_key(key, self.count)).copied()
-    }
-
-    pub(crate) fn find(&self, key: &PartitionKey) -> Option<&Partition> {
-        let partitions = &self.hub_of(key)?.partitions;
-        partitions.find(key).map(|index| &partitions[index])
-    }
-
-    /// Returns the keys of the partitions that a peer may know of, in order.
-    pub(crate) fn keys_visible_to(&self, peer: &Peer) -> Vec<PartitionKey> {
-        let keys = self.partitions().map(|partition| &partition.key);
-        let mut keys: Vec<PartitionKey> =
-            keys.filter(|key| key.is_visible_to(peer)).cloned().collect();
-        keys.sort();
-        keys
-    }
-
-    /// Describes the node at this address.
-    pub(crate) fn node(&self, address: &str) -> ServiceNode {
-        let recovers = |(_, hub): &(&u32, &&Hub)| hub.found.hides_holders();
-        ServiceNode {
-            address: address.to_owned(),
-            slots: self.count,
-            owned: self.hubs.len() as u32,
-            recovering: self.hubs.iter().filter(recovers).map(|(&number, _)| number).collect(),
-        }
-    }
-}
-
-impl Hub {
-    /// Looks at all hubs that have the locks of the service.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Sight<'_>) -> T) -> T {
-        let Some(slots) = self.common.slots.upgrade() else {
-            return look(&Sight { count: 1, hubs: BTreeMap::from([(0, self)]), apart: None });
-        };
-        let own = self.slot.map(|slot| slot.number);
-        let owned = slots.owned.borrow();
-        let others = owned.iter().filter(|(number, _)| Some(**number) != own);
-        let others: Vec<(u32, Ref<'_, Self>)> =
-            others.map(|(&number, hub)| (number, hub.borrow())).collect();
-        let mut hubs: BTreeMap<u32, &Self> =
-            others.iter().map(|(number, hub)| (*number, &**hub)).collect();
-        if let Some(own) = own {
-            hubs.insert(own, self);
-        }
-        let apart = own.is_none().then_some(self);
-        look(&Sight { count: slots.count, hubs, apart })
-    }
-
-    /// Takes a step in the hub that may have a partition, if this node has it.
-    pub(crate) fn within_hub_of<T>(
-        &mut self,
-        key: &PartitionKey,
-        step: impl FnOnce(&mut Self) -> T,
-    ) -> Option<T> {
-        self.within_slot(|count| slot_of_key(key, count), step)
-    }
-
-    /// Takes a step in the hub that may have a session, if this node has it.
-    pub(crate) fn within_hub_of_session<T>(
-        &mut self,
-        session: u32,
-        step: impl FnOnce(&mut Self) -> T,
-    ) -> Option<T> {
-        if is_numbered_apart(session) {
-            return Some(step(self));
-        }
-        self.within_slot(|count| session % count, step)
-    }
-
-    fn within_slot<T>(
-        &mut self,
-        number: impl FnOnce(u32) -> u32,
-        step: impl FnOnce(&mut Self) -> T,
-    ) -> Option<T> {
-        let Some(slots) = self.common.slots.upgrade() else { return Some(step(self)) };
-        let number = number(slots.count);
-        if self.slot.is_some_and(|slot| slot.number == number) {
-            return Some(step(self));
-        }
-        let hub = slots.get(number)?;
-        let mut hub = hub.borrow_mut();
-        Some(step(&mut hub))
-    }
-
-    /// Takes a step in each hub that has locks.
-    pub(crate) fn within_each_hub(&mut self, step: impl Fn(&mut Self)) {
-        if self.has_locks() {
-            step(self);
-        }
-        let Some(slots) = self.common.slots.upgrade() else { return };
-        let own = self.slot.map(|slot| slot.number);
-        for number in slots.numbers().into_iter().filter(|&number| Some(number) != own) {
-            if let Some(hub) = slots.get(number) {
-                step(&mut hub.borrow_mut());
-            }
-        }
-    }
-
-    /// Returns false for the hub of dashboards in a cluster.
-    pub(crate) fn has_locks(&self) -> bool {
-        self.slot.is_some() || self.common.slots.strong_count() == 0
-    }
-}
-
-fn slot_of_key(key: &PartitionKey, count: u32) -> u32 {
-    match count {
-        1 => 0,
-        count => key.slot(count),
     }
 }

@@ -18,19 +18,21 @@ use hyper_util::rt::TokioIo;
 use navlocks_wire::{self as wire, Fault, FaultCode};
 use subtle::ConstantTimeEq as _;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_local;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::origin;
+use super::web::{self, Refusal};
 use crate::audit::Act;
 use crate::config::Scope;
 use crate::connection::{self, Seat, Shared, websocket_config};
-use crate::dashboard::{self, Refusal};
 use crate::dialing::{NODE, PARTY, SECRET};
 use crate::hub::Outbox;
-use crate::hub::{Metrics, Peer, Viewing};
+use crate::hub::{Metrics, Peer};
+use crate::inspect::{self, Page, Socket, Viewer};
 use crate::store::Process;
 
 /// Where a connection came in, and what is known of it by that.
@@ -62,6 +64,16 @@ impl Door {
 
 type Answer = Response<Full<Bytes>>;
 
+/// A connection that may come in.
+struct Visitor {
+    peer: Peer,
+    /// Its rights, if it is a viewer.
+    viewer: Option<Viewer>,
+}
+
+/// The rest of a connection that becomes a WebSocket.
+type Upgrade = RefCell<Option<(OnUpgrade, Result<Visitor, Fault>)>>;
+
 /// Serves a new connection until it is a WebSocket, which then has a task of its own.
 pub(crate) async fn serve<S>(stream: S, door: Door, shared: Rc<Shared>, mut seat: Seat)
 where
@@ -84,13 +96,23 @@ where
     let Ok(upgraded) = upgrade.await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<S>>() else { return };
     let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
+    let visitor = visitor.and_then(|visitor| Ok((seat.settle(&visitor.peer)?, visitor)));
+    let visitor = match visitor {
+        Ok((share, Visitor { viewer: Some(viewer), .. })) => {
+            let socket = Socket { stream: Box::new(stream), early };
+            let served = serve_viewer(socket, viewer, shared.clone(), seat);
+            spawn_local(connection::in_turn(shared.clone(), share, served));
+            return;
+        }
+        Ok((share, Visitor { peer, viewer: None })) => Ok((share, peer)),
+        Err(fault) => Err(fault),
+    };
     let config = Some(websocket_config(limits));
     let stream = WebSocketStream::from_partially_read(stream, early, Role::Server, config).await;
-    let visitor = visitor.and_then(|peer| Ok((seat.settle(&peer)?, peer)));
     match visitor {
         Ok((share, peer)) => {
             let served = connection::serve(stream, peer, share.clone(), shared.clone(), seat);
-            tokio::task::spawn_local(connection::in_turn(shared.clone(), share, served));
+            spawn_local(connection::in_turn(shared.clone(), share, served));
         }
         Err(fault) => {
             // A page cannot see why a handshake failed, so it is told in the way that it can see.
@@ -102,28 +124,44 @@ where
     }
 }
 
+/// Serves a viewer until its end, or that of the service.
+async fn serve_viewer(socket: Socket, viewer: Viewer, shared: Rc<Shared>, seat: Seat) {
+    let Some(observer) = shared.observer.clone() else { return };
+    let mut ending = shared.ending.subscribe();
+    tokio::select! {
+        () = observer.serve(socket, viewer, shared.inspector()) => {}
+        _ = ending.wait_for(|ending| *ending) => {}
+    }
+    drop(seat);
+}
+
 fn answer(
     request: &mut Request<Incoming>,
     door: &Door,
     shared: &Shared,
-    upgrade: &RefCell<Option<(OnUpgrade, Result<Peer, Fault>)>>,
+    upgrade: &Upgrade,
 ) -> Answer {
     let is_head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !is_head {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here");
     }
     let path = request.uri().path().to_owned();
-    let shows = matches!(door, Door::Tcp(_)) && shared.config.dashboard;
+    let is_local = matches!(door, Door::Unix(_));
+    let observer = shared.observer.as_ref().filter(|_| is_local || shared.config.dashboard);
     let upgrades = request.headers().contains_key(header::UPGRADE);
-    let is_guarded = path == "/metrics" || (shows && !upgrades && dashboard::file(&path).is_some());
+    let page = observer.filter(|_| !is_local && !upgrades).and_then(|it| it.page(&path));
+    let is_guarded = path == "/metrics" || page.is_some();
     if is_guarded
-        && matches!(door, Door::Tcp(_))
+        && !is_local
         && let Err(Refusal { status, sentence }) =
-            dashboard::admit(request.headers(), &shared.config.hosts)
+            web::admit(request.headers(), &shared.config.hosts)
     {
         return refuse(status, sentence);
     }
-    match path.as_str() {
+    if let Some(page) = page {
+        return show(page, request.uri().query());
+    }
+    let subprotocol = match path.as_str() {
         "/healthz" | "/livez" => return sentence(StatusCode::OK, "ok"),
         "/readyz" => {
             return match shared.hubs.unready() {
@@ -131,11 +169,8 @@ fn answer(
                 Some(reason) => sentence(StatusCode::SERVICE_UNAVAILABLE, &reason),
             };
         }
-        _ if shows && !upgrades && dashboard::file(&path).is_some() => {
-            return page(&path, request.uri().query());
-        }
-        "/" => {}
-        "/dashboard" | "/dashboard/act" if shows || matches!(door, Door::Unix(_)) => {}
+        "/" => wire::SUBPROTOCOL,
+        "/dashboard" | "/dashboard/act" if observer.is_some() => inspect::SUBPROTOCOL,
         "/metrics" => return metrics(request.headers(), door, shared),
         _ => {
             return refuse(
@@ -143,21 +178,21 @@ fn answer(
                 "there is /, /livez, /readyz, /healthz and /metrics",
             );
         }
-    }
-    match handshake(request.headers()) {
+    };
+    match handshake(request.headers(), subprotocol) {
         Ok(_) if is_head => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET opens a WebSocket"),
         Ok(accept) => {
             let visitor = match path.as_str() {
-                "/" => visitor(request.headers(), door, shared),
+                "/" => client(request.headers(), door, shared)
+                    .map(|peer| Visitor { peer: peer.at(door.address()), viewer: None }),
                 path => viewer(request.headers(), door, path, shared),
             };
-            let visitor = visitor.map(|peer| peer.at(door.address()));
             if let Err(fault) = &visitor {
                 audit(&fault.message, door, shared);
             }
-            let is_carried = visitor.as_ref().is_ok_and(|peer: &Peer| peer.carried);
+            let is_carried = visitor.as_ref().is_ok_and(|visitor| visitor.peer.carried);
             *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
-            let mut answer = dashboard::switch_protocols(&accept);
+            let mut answer = web::switch_protocols(&accept, subprotocol);
             if let (true, Some(slots)) = (is_carried, shared.hubs.slots())
                 && let Ok(name) = HeaderValue::from_str(slots.name())
             {
@@ -201,18 +236,19 @@ fn metrics(headers: &HeaderMap, door: &Door, shared: &Shared) -> Answer {
 }
 
 /// Checks a WebSocket handshake. Returns what proves that it was understood.
-fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
-    let sentence = |sentence| Box::new(refuse(StatusCode::UPGRADE_REQUIRED, sentence));
+fn handshake(headers: &HeaderMap, subprotocol: &str) -> Result<String, Box<Answer>> {
+    let sentence = |sentence: &str| Box::new(refuse(StatusCode::UPGRADE_REQUIRED, sentence));
     if !has_word(headers, header::UPGRADE, "websocket")
         || !has_word(headers, header::CONNECTION, "upgrade")
     {
-        return Err(sentence("this is a lock service: speak WebSocket, subprotocol navlocks.1"));
+        let text = format!("this is a lock service: speak WebSocket, subprotocol {subprotocol}");
+        return Err(sentence(&text));
     }
     if !has_word(headers, header::SEC_WEBSOCKET_VERSION, "13") {
         return Err(sentence("this service speaks version 13 of WebSocket"));
     }
-    if !has_word(headers, header::SEC_WEBSOCKET_PROTOCOL, wire::SUBPROTOCOL) {
-        return Err(sentence("this service speaks the subprotocol navlocks.1"));
+    if !has_word(headers, header::SEC_WEBSOCKET_PROTOCOL, subprotocol) {
+        return Err(sentence(&format!("this service speaks the subprotocol {subprotocol}")));
     }
     match headers.get(header::SEC_WEBSOCKET_KEY) {
         Some(key) => Ok(derive_accept_key(key.as_bytes())),
@@ -224,7 +260,7 @@ fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
 }
 
 /// Returns the client that wants to come in by this door, if it may.
-fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fault> {
+fn client(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fault> {
     if let Some(carried) = headers.get(SECRET) {
         return carried_client(headers, carried.as_bytes(), shared);
     }
@@ -254,46 +290,47 @@ fn carried_client(headers: &HeaderMap, secret: &[u8], shared: &Shared) -> Result
     })
 }
 
-/// Which dashboard wants to come in by this door, if it may.
-fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Result<Peer, Fault> {
+/// Returns the viewer that wants to come in by this door, if it may.
+fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Result<Visitor, Fault> {
     if let Door::Unix(process) = door {
         let author = match process {
             Some(process) => format!("local pid {}", process.pid),
             None => "the service's user".into(),
         };
-        let viewing = Viewing { all: true, acts: path == "/dashboard/act", author: author.into() };
-        return Ok(Peer::local().of_process(*process).with_viewing(viewing));
+        let peer = Peer::local().of_process(*process);
+        let viewer = inspect::operator(&author, path == "/dashboard/act", &peer);
+        return Ok(Visitor { peer, viewer: Some(viewer) });
     }
     let config = &shared.config;
-    if !dashboard::is_same_origin(headers, &config.hosts, config.tls.is_some()) {
+    if !web::is_same_origin(headers, &config.hosts, config.tls.is_some()) {
         let text = "a dashboard is a page of its own service, and this is another one";
         return Err(Fault::new(FaultCode::ForbiddenOrigin, text));
     }
     let access = shared.access.borrow();
     if let Some((name, token)) = access.operator(headers) {
-        let viewing = Viewing { all: true, acts: config.dashboard_actions, author: name.into() };
-        return Ok(Peer::remote("", "").with_token(token).with_viewing(viewing));
+        let peer = Peer::remote("", "").with_token(token).at(door.address());
+        let viewer = inspect::operator(name, config.dashboard_actions, &peer);
+        return Ok(Visitor { peer, viewer: Some(viewer) });
     }
     let Some((tenant, token)) = access.tenant(headers) else {
         let text = "the dashboard takes an access token, and this is none that the service knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };
-    let viewing = Viewing { all: false, acts: false, author: tenant.into() };
-    Ok(Peer::remote(tenant, "").with_token(token).with_viewing(viewing))
+    let peer = Peer::remote(tenant, "").with_token(token).at(door.address());
+    let viewer = inspect::tenant(&peer);
+    Ok(Visitor { peer, viewer: Some(viewer) })
 }
 
 /// Answers with a file of the dashboard.
-fn page(path: &str, query: Option<&str>) -> Answer {
+fn show(Page { headers, text }: Page, query: Option<&str>) -> Answer {
     if query.is_some() {
         let sentence = "nothing is read from a query string: a token belongs behind the # sign";
         return refuse(StatusCode::BAD_REQUEST, sentence);
     }
-    let Some(file) = dashboard::file(path) else {
-        return refuse(StatusCode::NOT_FOUND, "there is no such page");
-    };
-    let mut answer = Response::new(Full::from(file.text));
-    file.dress(answer.headers_mut());
-    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    let mut answer = Response::new(Full::from(text));
+    for &(name, value) in headers.iter().chain([&("connection", "close")]) {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     answer
 }
 

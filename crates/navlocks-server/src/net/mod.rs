@@ -6,6 +6,7 @@ mod listener;
 mod origin;
 mod socket;
 mod tls;
+pub mod web;
 
 pub(crate) use activation::{Inherited, sockets as inherited_sockets};
 pub use listener::Address;

@@ -60,21 +60,6 @@ impl Client {
         }
     }
 
-    /// A dashboard that has said hello: a connection at another path.
-    pub(crate) fn dashboard(stream: impl Stream + 'static, path: &str) -> Self {
-        let stream: Box<dyn Stream> = Box::new(stream);
-        let mut request = handshake();
-        *request.uri_mut() = format!("ws://localhost{path}").parse().expect("an address");
-        match tungstenite::client::client(request, stream) {
-            Ok((socket, _)) => {
-                let mut client = Self(socket);
-                client.hello();
-                client
-            }
-            Err(error) => panic!("the handshake failed: {error}"),
-        }
-    }
-
     /// A connection that has said hello, over the Unix socket.
     pub(crate) fn unix(path: &Path) -> Self {
         let mut client = Self::silent(unix_stream(path));

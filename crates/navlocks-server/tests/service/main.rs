@@ -4,7 +4,6 @@ mod client;
 mod running;
 mod access;
 mod basics;
-mod dashboard;
 mod documents;
 mod downgrade;
 mod endings;

@@ -60,6 +60,18 @@ impl Running {
         Self::again(Folder::new(), change)
     }
 
+    /// Starts a service with more than its configuration, such as a dashboard.
+    #[allow(dead_code, reason = "the tests of the dashboard need it")]
+    pub(crate) fn attached(
+        change: impl FnOnce(&mut Config),
+        attach: fn(Service) -> Service,
+    ) -> Self {
+        match Self::try_attached(Folder::new(), change, attach) {
+            Ok(service) => service,
+            Err(error) => panic!("the service does not start: {error}"),
+        }
+    }
+
     /// Starts a service where an earlier one was.
     pub(crate) fn again(folder: Folder, change: impl FnOnce(&mut Config)) -> Self {
         match Self::try_start(folder, change) {
@@ -73,6 +85,14 @@ impl Running {
         folder: Folder,
         change: impl FnOnce(&mut Config),
     ) -> std::io::Result<Self> {
+        Self::try_attached(folder, change, |service| service)
+    }
+
+    fn try_attached(
+        folder: Folder,
+        change: impl FnOnce(&mut Config),
+        attach: fn(Service) -> Service,
+    ) -> std::io::Result<Self> {
         let mut config = Config {
             unix: Some(folder.path().join("socket")),
             tcp: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
@@ -84,7 +104,7 @@ impl Running {
         change(&mut config);
         let (started, starting) = mpsc::channel();
         let (end, ending) = oneshot::channel();
-        let thread = std::thread::spawn(move || serve(config, &started, ending));
+        let thread = std::thread::spawn(move || serve(config, attach, &started, ending));
         let addresses = starting.recv().expect("the service starts or fails")?;
         Ok(Self { addresses, end: Some(end), thread: Some(thread), folder: Some(folder) })
     }
@@ -155,6 +175,7 @@ impl Drop for Running {
 /// Runs a service until it is told to end.
 fn serve(
     config: Config,
+    attach: fn(Service) -> Service,
     started: &mpsc::Sender<std::io::Result<Vec<Address>>>,
     ending: oneshot::Receiver<Ending>,
 ) -> std::io::Result<()> {
@@ -164,7 +185,7 @@ fn serve(
         .expect("a runtime for the service");
     runtime.block_on(async {
         let service = match Service::bind(config).await {
-            Ok(service) => service,
+            Ok(service) => attach(service),
             Err(error) => {
                 started.send(Err(error)).expect("the test waits for the start");
                 return Ok(());

@@ -19,7 +19,7 @@ pub(crate) use partition::{Around, Asking, Looks, Partition, TooMany};
 
 /// The tenant, the origin and the name of a lock space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct PartitionKey {
+pub struct PartitionKey {
     tenant: Rc<str>,
     origin: Rc<str>,
     bucket: Box<str>,
@@ -31,11 +31,24 @@ impl PartitionKey {
         Self { tenant: peer.tenant.clone(), origin: peer.origin.clone(), bucket: bucket.into() }
     }
 
-    /// The partition that a dashboard names so.
-    pub(crate) fn of_space(space: &wire::Space) -> Self {
-        let wire::Space { partition, tenant, origin } = space;
-        let (tenant, origin) = (tenant.as_str().into(), origin.as_str().into());
-        Self { tenant, origin, bucket: partition.as_str().into() }
+    /// The partition of this tenant, web origin and name; each may be empty.
+    pub fn new(tenant: &str, origin: &str, name: &str) -> Self {
+        Self { tenant: tenant.into(), origin: origin.into(), bucket: name.into() }
+    }
+
+    /// Returns the tenant that it belongs to.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// Returns the web origin that it belongs to.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.bucket
     }
 
     /// Returns the key of the hashes of names in this partition: a name of another one has another
@@ -53,17 +66,9 @@ impl PartitionKey {
         slot_of(&[&self.tenant, &self.origin, &self.bucket], slots)
     }
 
-    /// Whether a peer may know of it: all of them, if it is the service's own user. A dashboard
-    /// sees those of all origins of its tenant.
+    /// Whether a peer may know of it: all of them, if it is the service's own user.
     pub(crate) fn is_visible_to(&self, peer: &Peer) -> bool {
-        peer.local
-            || peer.sees_tenant(&self.tenant)
-            || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
-    }
-
-    /// Returns true if both belong to one tenant.
-    pub(crate) fn is_of_tenant_of(&self, other: &Self) -> bool {
-        self.tenant == other.tenant
+        peer.local || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
     }
 
     /// Describes its tenant, origin and name, without its locks.

@@ -24,7 +24,7 @@ use super::{PartitionIndex, PartitionKey};
 use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
 use crate::hub::sessions::Sessions;
 use crate::hub::shares::Share;
-use crate::hub::views::{History, Noted};
+use crate::hub::{Noted, Recorder};
 use address::{Address, Owner, Served, Thief, address, noted, process_of};
 pub(crate) use answers::{Looks, TooMany};
 pub(crate) use asking::Asking;
@@ -62,8 +62,7 @@ pub(crate) struct Partition {
     pub(crate) changes: u64,
     /// Counts the messages of its effects, once for each subscriber.
     pub(crate) messages: usize,
-    /// The last minutes, while a dashboard wants to know.
-    pub(crate) history: Option<Box<History>>,
+    pub(crate) recorder: Option<Box<dyn Recorder>>,
     /// The thief of the last theft: some of its victims may not be told yet.
     thief: Option<Thief>,
     /// The key of the hashes of its names in the registry.
@@ -93,7 +92,7 @@ impl Partition {
             behind: false,
             changes: 0,
             messages: 0,
-            history: None,
+            recorder: None,
             thief: None,
         }
     }
@@ -145,10 +144,10 @@ impl Partition {
             around.audit_steal(address, &request.scope);
             self.thief = Some(self.thief(owner, address, tag.as_ref()));
         }
-        if let Some(history) = &mut self.history {
+        if let Some(recorder) = &mut self.recorder {
             let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
             let about = About { client: owner, scope, mode, tag };
-            history.record_request(noted(about, address), around.now);
+            recorder.record_request(noted(about, address), around.now);
         }
         let made =
             self.with(around, |space, sink| space.request(owner, &request, (address, tag), sink));
@@ -188,12 +187,13 @@ impl Partition {
         self.finish(around);
         let id = self.space.restore(asking.owner, &asking.request, token, note, asking.since);
         self.changes += 1;
-        match (id, &mut self.history) {
+        match (id, &mut self.recorder) {
             (None, _) => self.bytes -= address.bytes as usize,
-            (Some(_), Some(history)) => {
+            (Some(_), Some(recorder)) => {
                 let (client, tag) = (asking.owner, asking.tag.clone());
                 let (scope, mode) = (asking.request.scope.clone(), asking.request.mode);
-                history.know(noted(About { client, scope, mode, tag }, address), asking.since);
+                let noted = noted(About { client, scope, mode, tag }, address);
+                recorder.know(noted, asking.since);
             }
             (Some(_), None) => {}
         }
@@ -229,8 +229,8 @@ impl Partition {
             SpaceError::Request(_) => {
                 // The engine refused it before anything was attached.
                 self.bytes -= address.bytes as usize;
-                if let Some(history) = &mut self.history {
-                    history.forget(RequestKey::new(address.session, address.number));
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.forget(RequestKey::new(address.session, address.number));
                 }
                 around.registry.end_request(address.slot);
                 (FaultCode::ExclusiveOvertake, None)
@@ -303,20 +303,20 @@ impl Partition {
     }
 
     /// Records what happens from now on.
-    pub(crate) fn record(&mut self, mut history: Box<History>, now: Instant) {
+    pub(crate) fn begin_recording(&mut self, mut recorder: Box<dyn Recorder>, now: Instant) {
         let snapshot = self.manager().snapshot();
         for info in snapshot.held.iter().chain(&snapshot.pending) {
             if let Some(noted) = self.noted(info.request) {
-                history.know(noted, self.since(info.request));
+                recorder.know(noted, self.since(info.request));
             }
         }
-        history.sample(snapshot.held.len(), snapshot.pending.len(), now);
-        self.history = Some(history);
+        recorder.sample(snapshot.held.len(), snapshot.pending.len(), now);
+        self.recorder = Some(recorder);
     }
 
     /// Records nothing any more.
     pub(crate) fn end_recording(&mut self) {
-        self.history = None;
+        self.recorder = None;
     }
 
     /// Returns since when the oldest pending request waits.
@@ -345,7 +345,7 @@ impl Partition {
         self.clients.get(client.slot()).map_or_else(|| ClientKey::new(0, 0), |owner| owner.key)
     }
 
-    /// Returns what a history notes of a live request.
+    /// Returns the facts about a live request for a recorder.
     pub(crate) fn noted(&self, id: RequestId) -> Option<Noted> {
         let RequestInfo { client, scope, mode, .. } = self.manager().info(id)?;
         let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
@@ -406,19 +406,32 @@ impl Partition {
         room: usize,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
-        let Self { space, clients, subscribers, bytes, share, history, messages, thief, .. } = self;
+        let Self { space, clients, subscribers, bytes, share, recorder, messages, thief, .. } =
+            self;
         let now = around.now;
-        let recorder = history.as_deref_mut();
         let thief = thief.as_ref();
-        let outboxes =
-            &mut Outboxes { around, clients, subscribers, bytes, share, thief, room, recorder };
+        let outboxes = &mut Outboxes {
+            around,
+            clients,
+            subscribers,
+            bytes,
+            share,
+            thief,
+            room,
+            recorder: recorder.as_deref_mut(),
+        };
         let outcome = input(space, outboxes);
         *messages += room - outboxes.room;
-        if let Some(history) = history {
+        if let Some(recorder) = recorder {
             let manager = space.manager();
-            history.sample(manager.held_count(), manager.pending_count(), now);
+            recorder.sample(manager.held_count(), manager.pending_count(), now);
         }
         outcome
+    }
+
+    /// Returns its position.
+    pub(crate) fn index(&self) -> PartitionIndex {
+        self.index
     }
 
     /// Returns true if effects of an input are not sent yet.

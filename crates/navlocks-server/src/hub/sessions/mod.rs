@@ -15,18 +15,12 @@ use crate::hub::found::FoundSessions;
 
 pub(crate) use claim::Claim;
 pub use peer::Peer;
-pub(crate) use peer::Viewing;
 pub(crate) use requests::Requests;
 pub(crate) use secret::Secret;
 pub(crate) use session::{CLIENT_BYTES, Client, Known, Session};
 
 /// Numbers stay below this, because ids of other processes' things have a bit less than 32.
 const NUMBERS_END: u32 = 1 << 31;
-
-/// Returns true for the session of a dashboard in a cluster.
-pub(crate) fn is_numbered_apart(session: u32) -> bool {
-    session >= NUMBERS_END
-}
 
 /// All sessions, and which of them do not read what they are told.
 #[derive(Debug)]
@@ -57,12 +51,6 @@ impl Sessions {
         if self.next >= NUMBERS_END {
             self.next = self.first;
         }
-    }
-
-    /// Gives only numbers that no slot of a cluster gives: these sessions have no requests.
-    pub(crate) fn number_apart(&mut self) {
-        (self.first, self.end) = (NUMBERS_END, u32::MAX);
-        self.next = self.first;
     }
 
     pub(crate) fn len(&self) -> usize {

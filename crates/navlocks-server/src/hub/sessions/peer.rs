@@ -23,23 +23,10 @@ pub struct Peer {
     pub(crate) local: bool,
     /// The token that it has shown, where there are tokens.
     pub(crate) token: Option<TokenId>,
-    /// The rights of a dashboard, if it is one.
-    pub(crate) viewing: Option<Viewing>,
     /// Another node carries its messages.
     pub(crate) carried: bool,
     /// Its address, over TCP.
     pub(crate) address: Option<IpAddr>,
-}
-
-/// The rights of a dashboard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Viewing {
-    /// It sees the partitions of all tenants; otherwise those of its own.
-    pub(crate) all: bool,
-    /// It may take locks and sessions away.
-    pub(crate) acts: bool,
-    /// The name under which its actions are noted.
-    pub(crate) author: Rc<str>,
 }
 
 impl Peer {
@@ -52,7 +39,7 @@ impl Peer {
     pub fn remote(tenant: &str, origin: &str) -> Self {
         let (tenant, origin) = (tenant.into(), origin.into());
         let (process, local, carried) = (None, false, false);
-        Self { tenant, origin, process, local, token: None, viewing: None, carried, address: None }
+        Self { tenant, origin, process, local, token: None, carried, address: None }
     }
 
     /// A client whose messages another node carries, as that node describes it.
@@ -96,17 +83,6 @@ impl Peer {
     /// The same with the token that it has shown.
     pub(crate) fn with_token(self, token: Option<TokenId>) -> Self {
         Self { token, ..self }
-    }
-
-    /// The same as a dashboard.
-    pub(crate) fn with_viewing(self, viewing: Viewing) -> Self {
-        Self { viewing: Some(viewing), ..self }
-    }
-
-    /// Returns true if it may see the sessions of a tenant.
-    pub(crate) fn sees_tenant(&self, tenant: &str) -> bool {
-        let all = self.viewing.as_ref().is_some_and(|viewing| viewing.all);
-        all || (self.viewing.is_some() && *self.tenant == *tenant)
     }
 
     /// Returns the name of its party, in which no other party has a part.

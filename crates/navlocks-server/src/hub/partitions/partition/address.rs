@@ -8,7 +8,7 @@ use navlocks_core::kit::{About, Embedder, Notes};
 use navlocks_core::{ClientId, Deadlock, Name, RequestId};
 use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, RequestKey};
 
-use crate::hub::views::Noted;
+use crate::hub::Noted;
 use crate::store::Slot;
 
 /// The types that the service attaches to a request.
@@ -113,7 +113,7 @@ fn escaped(text: &str, chars_max: usize) -> String {
     shown
 }
 
-/// Returns what a history notes of a request.
+/// Returns the facts about a request for a recorder.
 pub(super) fn noted(about: About<Name>, address: Address) -> Noted {
     let Address { session, client, number, pid, .. } = address;
     let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));

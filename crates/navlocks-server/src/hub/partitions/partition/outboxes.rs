@@ -10,14 +10,13 @@ use navlocks_wire::{Granted, LossCause, Lost, RequestKey, ToClient, What};
 
 use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_cause};
 use crate::audit::{Act, Audit};
-use crate::hub::Metrics;
 use crate::hub::backlog::Unfinished;
 use crate::hub::holds::Holds;
 use crate::hub::partitions::subscribers::Subscribers;
 use crate::hub::sessions::Sessions;
 use crate::hub::shares::Share;
 use crate::hub::tokens::Tokens;
-use crate::hub::views::History;
+use crate::hub::{Metrics, Recorder};
 use crate::store::{Registry, Slot};
 
 /// The state outside a partition that a step in it needs.
@@ -60,7 +59,7 @@ pub(super) struct Outboxes<'p, 'a> {
     pub(super) thief: Option<&'p Thief>,
     /// How many more messages are sent in this turn.
     pub(super) room: usize,
-    pub(super) recorder: Option<&'p mut History>,
+    pub(super) recorder: Option<&'p mut (dyn Recorder + 'static)>,
 }
 
 impl Sink<Served> for Outboxes<'_, '_> {
@@ -121,8 +120,8 @@ impl Sink<Served> for Outboxes<'_, '_> {
                 self.around.registry.end_request(slot);
             }
         }
-        if let Some(history) = &mut self.recorder {
-            history.record(key, notice, self.around.now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(key, notice, self.around.now);
         }
     }
 

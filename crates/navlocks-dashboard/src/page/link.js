@@ -1,14 +1,11 @@
 // The connection to the service: one WebSocket for queries and answers.
 
-const SUBPROTOCOL = 'navlocks.1';
+const SUBPROTOCOL = 'navlocks.dashboard.1';
 const TOKEN = 'navlocks.token.';
 const KEY = 'navlocks.key';
 
 const PAUSE_MS_MIN = 300;
 const PAUSE_MS_MAX = 4000;
-const PING_MS = 5_000;
-/** Long enough for a hidden tab, whose timers run at least once a minute. */
-const LEASE_MS = 60_000;
 
 // The states of the connection.
 export const DIALS = 'dials';
@@ -21,8 +18,8 @@ export class Link {
   /** The refusal of the service, { code, message }. */
   refusal = undefined;
   downSince = undefined;
-  /** The name and version of the service. */
-  service = '';
+  /** The service, and the rights of the page there. */
+  about = { service: '' };
   #changed;
   #socket;
   #queries = new Map();
@@ -31,7 +28,6 @@ export class Link {
 
   constructor(changed) {
     this.#changed = changed;
-    setInterval(() => this.state === UP && this.#socket.send('{"ping":1}'), PING_MS);
   }
 
   /** Exchanges the token of the address for a key, if there is one, and connects. */
@@ -62,26 +58,27 @@ export class Link {
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
     const socket = new WebSocket(`${scheme}://${location.host}/dashboard`, protocols);
     this.#socket = socket;
-    socket.onopen = () => socket.send(JSON.stringify({ hello: { version: 1, 'lease-ms': LEASE_MS } }));
+    socket.onopen = () => this.#greet().catch(() => {});
     socket.onmessage = ({ data }) => this.#receive(JSON.parse(data));
     socket.onclose = () => this.#closed(socket);
   }
 
-  #receive(message) {
-    if (message.welcome !== undefined) {
-      this.service = message.welcome.service;
-      this.#pause = PAUSE_MS_MIN;
-      this.#become(UP);
-    } else if (message.answer !== undefined) {
-      const { id, reply } = message.answer;
-      const query = this.#queries.get(id);
-      this.#queries.delete(id);
-      if (reply.refused !== undefined) query?.reject(new Error(reply.refused.message));
-      else query?.resolve(Object.values(reply.view)[0]);
-    } else if (message.error !== undefined) {
-      const { code } = message.error;
-      if (code === 'unauthorized' || code === 'forbidden-origin') this.#become(REFUSED, message.error);
+  /** The link is up with its first answer: a service that refuses the page ends the connection instead. */
+  async #greet() {
+    this.about = await this.#send('service');
+    this.#pause = PAUSE_MS_MIN;
+    this.#become(UP);
+  }
+
+  #receive({ id, shown, refused, error }) {
+    if (error !== undefined) {
+      if (error.code === 'unauthorized' || error.code === 'forbidden-origin') this.#become(REFUSED, error);
+      return;
     }
+    const query = this.#queries.get(id);
+    this.#queries.delete(id);
+    if (refused !== undefined) query?.reject(new Error(refused.message));
+    else query?.resolve(Object.values(shown)[0]);
   }
 
   #closed(socket) {
@@ -105,9 +102,13 @@ export class Link {
   /** Queries the data of a view. */
   ask(view) {
     if (this.state !== UP) return Promise.reject(new Error('the service is out of reach'));
+    return this.#send(view);
+  }
+
+  #send(view) {
     const id = this.#next;
     this.#next += 1;
-    this.#socket.send(JSON.stringify({ ask: { id, question: { view } } }));
+    this.#socket.send(JSON.stringify({ id, view }));
     return new Promise((resolve, reject) => this.#queries.set(id, { resolve, reject }));
   }
 }

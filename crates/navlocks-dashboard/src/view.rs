@@ -1,10 +1,20 @@
 //! The questions of a dashboard.
 
 use navlocks_core::{Mode, Name};
+use navlocks_server::inspect::{self, PartitionKey};
+use navlocks_wire::RequestKey;
+use navlocks_wire::member::single;
 use serde::{Deserialize, Serialize};
 
-use super::id::RequestKey;
-use super::name::single;
+/// A question with its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The number, which the answer repeats.
+    pub id: u64,
+    /// The question.
+    pub view: View,
+}
 
 /// A question of a dashboard. Answered when its turn comes, in no particular order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +53,19 @@ pub struct Space {
     /// The web origin that it belongs to; missing if none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin: String,
+}
+
+impl From<&PartitionKey> for Space {
+    fn from(key: &PartitionKey) -> Self {
+        let (tenant, origin) = (key.tenant().to_owned(), key.origin().to_owned());
+        Self { partition: key.name().to_owned(), tenant, origin }
+    }
+}
+
+impl From<&Space> for PartitionKey {
+    fn from(space: &Space) -> Self {
+        Self::new(&space.tenant, &space.origin, &space.partition)
+    }
 }
 
 /// A filter of rows, and the page to show.
@@ -175,7 +198,7 @@ pub struct Act {
 
 /// An action of an operator. Requests are named by their ids: a name may have another holder by
 /// now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Takes away this lock alone: its holder receives the loss as a forced release.
@@ -184,6 +207,16 @@ pub enum Action {
     Steal(RequestKey),
     /// Ends a session and all its requests.
     EndSession(u32),
+}
+
+impl From<Action> for inspect::Action {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Release(key) => Self::Release(key),
+            Action::Steal(key) => Self::Steal(key),
+            Action::EndSession(number) => Self::EndSession(number),
+        }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]

@@ -1,17 +1,11 @@
 //! The files of the page. They are HTML, CSS and modules as a browser runs them.
 
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use navlocks_server::inspect::Page;
 
-/// A file of the page.
-pub(crate) struct File {
-    kind: &'static str,
-    pub(crate) text: &'static str,
-}
-
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-const SVG: &str = "image/svg+xml";
+const HTML: &[(&str, &str)] = &headers("text/html; charset=utf-8");
+const CSS: &[(&str, &str)] = &headers("text/css; charset=utf-8");
+const SCRIPT: &[(&str, &str)] = &headers("text/javascript; charset=utf-8");
+const SVG: &[(&str, &str)] = &headers("image/svg+xml");
 
 /// The page may load its own files and talk to its own service, and nothing else; no other page may
 /// frame it.
@@ -19,13 +13,28 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
+/// Returns the headers under which a browser gets a file.
+const fn headers(kind: &'static str) -> [(&'static str, &'static str); 9] {
+    [
+        ("content-type", kind),
+        ("content-security-policy", POLICY),
+        ("x-frame-options", "DENY"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "interest-cohort=()"),
+    ]
+}
+
 macro_rules! files {
     ($($path:literal $kind:ident $file:literal,)+) => {
-        &[$(($path, File { kind: $kind, text: include_str!(concat!("page/", $file)) }),)+]
+        &[$(($path, Page { headers: $kind, text: include_str!(concat!("page/", $file)) }),)+]
     };
 }
 
-const FILES: &[(&str, File)] = files! {
+const FILES: &[(&str, Page)] = files! {
     "/" HTML "index.html",
     "/dashboard/style.css" CSS "style.css",
     "/dashboard/icon.svg" SVG "icon.svg",
@@ -45,28 +54,8 @@ const FILES: &[(&str, File)] = files! {
 };
 
 /// Returns the file at a path.
-pub(crate) fn file(path: &str) -> Option<&'static File> {
-    FILES.iter().find(|(known, _)| *known == path).map(|(_, file)| file)
-}
-
-impl File {
-    /// Sets the headers under which a browser gets it.
-    pub(crate) fn dress(&self, headers: &mut HeaderMap) {
-        let all: [(HeaderName, &'static str); 9] = [
-            (header::CONTENT_TYPE, self.kind),
-            (header::CONTENT_SECURITY_POLICY, POLICY),
-            (header::X_FRAME_OPTIONS, "DENY"),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::REFERRER_POLICY, "no-referrer"),
-            (header::CACHE_CONTROL, "no-store"),
-            (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-            (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-            (HeaderName::from_static("permissions-policy"), "interest-cohort=()"),
-        ];
-        for (name, value) in all {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-    }
+pub(crate) fn page(path: &str) -> Option<Page> {
+    FILES.iter().find(|(known, _)| *known == path).map(|(_, page)| *page)
 }
 
 #[cfg(test)]
@@ -75,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_served_and_names_no_other_host() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/dashboard/page");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/page");
         let count = std::fs::read_dir(folder).unwrap().count();
         assert_eq!(count, FILES.len());
         for (path, file) in FILES {

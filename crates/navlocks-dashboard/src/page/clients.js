@@ -13,7 +13,7 @@ export function ask(link_, { client = '', page }) {
   return link_.ask({ clients: { client, skip: (Math.max(1, Number(page) || 1) - 1) * ROWS } });
 }
 
-const WAYS = { unix: 'Unix socket', tcp: 'TCP', dashboard: 'dashboard' };
+const WAYS = { unix: 'Unix socket', tcp: 'TCP' };
 
 export function render(data, { query, go, rights, link: link_, refresh }) {
   const { rows, count: all, matching, unclaimed = [] } = data;
@@ -40,18 +40,17 @@ export function render(data, { query, go, rights, link: link_, refresh }) {
 
 function rowOf(row, { rights, link: link_, refresh }) {
   const { session, pid, tag, origin, tenant, way, connected, held, pending, entries = [] } = row;
-  const own = session === rights?.session;
   const program = [tag ? h('bdi', { class: 'tag' }, text(tag, 40)) : undefined, pid === undefined ? undefined : h('span', { class: 'id' }, `pid ${pid}`), origin ? h('bdi', { class: 'id' }, text(origin, 40)) : undefined, tenant ? h('span', { class: 'id' }, 'tenant ', text(tenant, 30)) : undefined].filter(Boolean);
   return h('tr', { key: session, class: connected ? '' : 'bad' },
     h('td', { 'data-label': 'Session' }, String(session), row.clients > 1 ? h('span', { class: 'space' }, ` · ${plural(row.clients, 'client')}`) : undefined),
-    h('td', { class: 'who' }, program.length === 0 ? h('span', { class: 'none' }, way === 'dashboard' ? 'a page' : 'unknown') : program.flatMap((part, index) => (index === 0 ? [part] : [' ', part])), stopped(row)),
-    h('td', {}, WAYS[way] ?? way, ' ', own ? h('span', { class: 'pill' }, 'this page') : connected ? undefined : h('span', { class: 'pill bad' }, 'lost')),
+    h('td', { class: 'who' }, program.length === 0 ? h('span', { class: 'none' }, 'unknown') : program.flatMap((part, index) => (index === 0 ? [part] : [' ', part])), stopped(row)),
+    h('td', {}, WAYS[way] ?? way, ' ', connected ? undefined : h('span', { class: 'pill bad' }, 'lost')),
     h('td', { class: `num ${held === 0 ? 'void' : ''}`, 'data-label': 'holds' }, held === 0 ? h('span', { class: 'none' }, '–') : count(held)),
     h('td', { class: `num ${pending === 0 ? 'void' : ''}`, 'data-label': 'waits for' }, pending === 0 ? h('span', { class: 'none' }, '–') : count(pending)),
     h('td', { class: 'wide' }, entries.slice(0, 3).map((entry, index) => [index > 0 ? ', ' : '', nameLink(entry.names[0], { request: entry.request, max: 28 }), h('span', { class: `mode ${mode(entry)}` }, entry.token === undefined ? ' waits' : '')]), held + pending > 3 ? h('span', { class: 'space' }, ` and ${count(held + pending - 3)} more`) : undefined),
     h('td', { class: 'num wide' }, row['heard-ms'] < 1000 ? 'now' : [shortAge(row['heard-ms']), ' ago']),
     h('td', { class: `who ${row['lease-ms'] === undefined ? 'void' : ''}`, 'data-label': 'lease' }, lease(row)),
-    rights?.acts ? h('td', { class: 'num' }, own || way === 'dashboard' ? undefined : h('button', { class: 'small', type: 'button', on: { click: () => act(link_, { 'end-session': session }, `End session ${session}`, `session ${session}`, refresh) } }, 'End…')) : undefined);
+    rights?.acts ? h('td', { class: 'num' }, h('button', { class: 'small', type: 'button', on: { click: () => act(link_, { 'end-session': session }, `End session ${session}`, `session ${session}`, refresh) } }, 'End…')) : undefined);
 }
 
 function lease({ 'lease-ms': whole, 'left-ms': left }) {

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use navlocks_core::{Name, RequestId, Scope};
+use navlocks_server::inspect::{Noted, PartitionView};
 use navlocks_wire as wire;
 
-use crate::hub::partitions::{Partition, PartitionKey};
-use crate::hub::sessions::Sessions;
+use crate::shown::Entry;
 
 /// The longest part of a name that a list shows, in UTF-16 code units.
 pub(super) const NAME_UNITS_MAX: usize = 160;
@@ -40,34 +40,31 @@ pub(super) fn age(since: Instant, now: Instant) -> u64 {
     now.saturating_duration_since(since).as_millis() as u64
 }
 
-impl PartitionKey {
-    /// Returns the partition as a dashboard names it.
-    pub(super) fn space(&self) -> wire::Space {
-        let wire::Partition { partition, tenant, origin, .. } = self.describe();
-        wire::Space { partition, tenant, origin }
-    }
+/// Returns what a dashboard shows of a live request.
+pub(crate) fn entry(partition: PartitionView<'_>, id: RequestId, now: Instant) -> Option<Entry> {
+    let wire::Info { about, token, ms, .. } = partition.info(id, now)?;
+    let wire::About { request, client, names: wire::Names(scope), mode, tag, pid, .. } = about;
+    let (names, more) = names(&scope);
+    let stopped = false;
+    Some(Entry { request, client, names, more, mode, tag, pid, token, ms, stopped })
 }
 
-impl Partition {
-    /// Returns what a dashboard shows of a live request.
-    pub(super) fn entry(&self, id: RequestId, now: Instant) -> Option<wire::Entry> {
-        let wire::Info { about, token, ms, .. } = self.info(self.manager().info(id)?, now);
-        let wire::About { request, client, names: wire::Names(scope), mode, tag, pid, .. } = about;
-        let (names, more) = names(&scope);
-        let stopped = false;
-        Some(wire::Entry { request, client, names, more, mode, tag, pid, token, ms, stopped })
-    }
+/// Returns the same, and looks whether the client's process is stopped.
+pub(super) fn watched_entry(
+    partition: PartitionView<'_>,
+    id: RequestId,
+    now: Instant,
+) -> Option<Entry> {
+    let entry = entry(partition, id, now)?;
+    Some(Entry { stopped: partition.is_stopped(entry.client.session), ..entry })
+}
 
-    /// Returns the same, and looks whether the client's process is stopped.
-    pub(super) fn watched_entry(
-        &self,
-        id: RequestId,
-        sessions: &Sessions,
-        now: Instant,
-    ) -> Option<wire::Entry> {
-        let entry = self.entry(id, now)?;
-        Some(wire::Entry { stopped: sessions.is_stopped(entry.client.session), ..entry })
-    }
+/// Returns what a dashboard shows of a request that may be over.
+pub(super) fn noted(noted: &Noted) -> Entry {
+    let (names, more) = names(&noted.scope);
+    let Noted { request, client, mode, pid, .. } = *noted;
+    let (tag, token, stopped) = (noted.tag.clone(), None, false);
+    Entry { request, client, names, more, mode, tag, pid, token, ms: 0, stopped }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{Mode, Name, QueueView};
+use navlocks_server::inspect::{Inspect, PartitionKey, PartitionView};
 use navlocks_wire as wire;
 
-use super::brief::{age, cut};
-use crate::hub::partitions::{Partition, PartitionKey};
-use crate::hub::slots::Sight;
+use super::brief::{age, cut, watched_entry};
+use crate::shown;
+use crate::view;
 
 /// How many names and requests one step looks at.
 const STEP: usize = 4096;
@@ -23,14 +24,14 @@ const SPACES_MAX: usize = 200;
 
 /// An overview that is being made.
 #[derive(Debug)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     wanted: Wanted,
     keys: Vec<PartitionKey>,
     /// How many partitions are done, and the next position in this one.
     done: usize,
     slot: usize,
     rows: Vec<Candidate>,
-    answer: wire::Overview,
+    answer: shown::Overview,
     begun: Instant,
 }
 
@@ -57,7 +58,7 @@ struct Look {
 /// A filter, prepared.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    filter: wire::Filter,
+    filter: view::Filter,
     name: String,
     tag: String,
     mode: Option<Mode>,
@@ -76,7 +77,7 @@ enum Whose {
 }
 
 impl Wanted {
-    pub(super) fn new(filter: wire::Filter) -> Self {
+    pub(super) fn new(filter: view::Filter) -> Self {
         let text = filter.client.trim();
         let client = match text.strip_prefix("pid") {
             Some(number) => number.trim().parse().map_or(Whose::Nobody, Whose::Process),
@@ -131,17 +132,17 @@ fn has(name: &Name, text: &str) -> bool {
 }
 
 impl Survey {
-    pub(super) fn new(filter: wire::Filter, keys: Vec<PartitionKey>, now: Instant) -> Self {
-        let answer = wire::Overview::default();
+    pub(super) fn new(filter: view::Filter, keys: Vec<PartitionKey>, now: Instant) -> Self {
+        let answer = shown::Overview::default();
         let wanted = Wanted::new(filter);
         Self { wanted, keys, done: 0, slot: 0, rows: Vec::new(), answer, begun: now }
     }
 
     /// Looks at some more names. Returns the overview when all were looked at.
-    pub(super) fn step(&mut self, sight: &Sight<'_>, now: Instant) -> Option<wire::Overview> {
+    pub(super) fn step(&mut self, inspect: &Inspect<'_>, now: Instant) -> Option<shown::Overview> {
         let mut left = STEP;
         while let Some(key) = self.keys.get(self.done) {
-            let found = sight.find(key);
+            let found = inspect.find(key);
             let Some(partition) = found.filter(|_| self.wants_space(key)) else {
                 self.end_partition(found);
                 continue;
@@ -160,15 +161,15 @@ impl Survey {
             }
             self.end_partition(Some(partition));
         }
-        Some(self.finish(sight, now))
+        Some(self.finish(inspect, now))
     }
 
     fn wants_space(&self, key: &PartitionKey) -> bool {
-        self.wanted.filter.space.as_ref().is_none_or(|space| *space == key.space())
+        self.wanted.filter.space.as_ref().is_none_or(|space| *space == key.into())
     }
 
     /// Counts a partition that is done.
-    fn end_partition(&mut self, partition: Option<&Partition>) {
+    fn end_partition(&mut self, partition: Option<PartitionView<'_>>) {
         let key = &self.keys[self.done];
         if let Some(partition) = partition {
             let held = partition.manager().held_count() as u64;
@@ -179,15 +180,15 @@ impl Survey {
                 self.answer.pending += pending;
             }
             if self.answer.spaces.len() < SPACES_MAX {
-                let space = key.space();
-                self.answer.spaces.push(wire::SpaceInfo { space, held, pending });
+                let space = key.into();
+                self.answer.spaces.push(shown::SpaceInfo { space, held, pending });
             }
         }
         (self.done, self.slot) = (self.done + 1, 0);
     }
 
     /// Looks at one name. Returns how many requests it has.
-    fn look_at(&mut self, partition: &Partition, queue: QueueView<'_>) -> usize {
+    fn look_at(&mut self, partition: PartitionView<'_>, queue: QueueView<'_>) -> usize {
         self.answer.names += 1;
         let name = queue.name();
         if !self.wanted.wants_name(name) {
@@ -222,10 +223,10 @@ impl Survey {
             let by = |row: &Candidate| {
                 let Look { waiting, wait, hold, .. } = row.look;
                 Reverse(match order {
-                    wire::Order::Wait => (u64::from(waiting > 0), wait, hold),
-                    wire::Order::Queue => (waiting, wait, hold),
-                    wire::Order::Hold => (0, hold, wait),
-                    wire::Order::Name => (0, Duration::ZERO, Duration::ZERO),
+                    view::Order::Wait => (u64::from(waiting > 0), wait, hold),
+                    view::Order::Queue => (waiting, wait, hold),
+                    view::Order::Hold => (0, hold, wait),
+                    view::Order::Name => (0, Duration::ZERO, Duration::ZERO),
                 })
             };
             by(a).cmp(&by(b)).then_with(|| a.name.cmp(&b.name)).then(a.partition.cmp(&b.partition))
@@ -233,24 +234,22 @@ impl Survey {
         self.rows.truncate(self.keep());
     }
 
-    fn finish(&mut self, sight: &Sight<'_>, now: Instant) -> wire::Overview {
+    fn finish(&mut self, inspect: &Inspect<'_>, now: Instant) -> shown::Overview {
         self.sort();
         let mut answer = std::mem::take(&mut self.answer);
         let page = self.rows.drain(..).skip((self.wanted.filter.skip as usize).min(SKIP_MAX));
         for candidate in page {
             let key = &self.keys[candidate.partition];
             // It may be free by now, or its partition gone.
-            let Some(partition) = sight.find(key) else { continue };
+            let Some(partition) = inspect.find(key) else { continue };
             let Some(queue) = partition.manager().queue_of(&candidate.name) else { continue };
-            let first = queue.requests().next().and_then(|it| match sight.hub_of(key) {
-                Some(hub) => partition.watched_entry(it.request, &hub.sessions, now),
-                None => partition.entry(it.request, now),
-            });
+            let first = queue.requests().next();
+            let first = first.and_then(|first| watched_entry(partition, first.request, now));
             let Some(first) = first else { continue };
             let Look { held, waiting, wait, hold, .. } = look(partition, queue, &self.wanted, now);
             let (name, length) = cut(&candidate.name);
-            let space = key.space();
-            answer.rows.push(wire::Row {
+            let space = key.into();
+            answer.rows.push(shown::Row {
                 space,
                 name,
                 length,
@@ -266,7 +265,7 @@ impl Survey {
     }
 }
 
-fn look(partition: &Partition, queue: QueueView<'_>, wanted: &Wanted, now: Instant) -> Look {
+fn look(partition: PartitionView<'_>, queue: QueueView<'_>, wanted: &Wanted, now: Instant) -> Look {
     let picky = wanted.asks_for_requests();
     let mut look = Look { matches: !picky, ..Look::default() };
     for queued in queue.requests() {
@@ -298,7 +297,7 @@ mod tests {
     #[test]
     fn client_is_wanted_by_key_session_or_process() {
         let wanted = |client: &str| {
-            Wanted::new(wire::Filter { client: client.into(), ..wire::Filter::default() }).client
+            Wanted::new(view::Filter { client: client.into(), ..view::Filter::default() }).client
         };
         assert_eq!(wanted(""), Whose::All);
         assert_eq!(wanted("12.7"), Whose::Client(wire::ClientKey::new(12, 7)));

@@ -53,11 +53,7 @@ const link = new Link(() => {
 // ---- queries
 
 async function greet() {
-  try {
-    rights = await link.ask('service');
-  } catch {
-    return;
-  }
+  rights = link.about;
   // A search for deadlocks takes long where many requests wait, so the view comes first.
   await refresh();
   loadSummary();
@@ -215,7 +211,7 @@ function freshness() {
   const state = link.state === UP ? (paused ? 'paused' : '') : 'down';
   const old = dataAt === 0 ? 0 : Date.now() - dataAt;
   const text = link.state !== UP ? 'offline' : paused ? `paused, ${duration(old)} old` : old < 2500 ? 'live' : `${duration(old)} old`;
-  return h('span', { class: `live ${state}`, title: `${link.service}. The data is ${duration(old)} old.` }, text);
+  return h('span', { class: `live ${state}`, title: `${link.about.service}. The data is ${duration(old)} old.` }, text);
 }
 
 function spaceChoice() {

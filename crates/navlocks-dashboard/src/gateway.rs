@@ -18,6 +18,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use navlocks_server::inspect::SUBPROTOCOL;
+use navlocks_server::web::{Refusal, admit, is_same_origin, switch_protocols};
 use navlocks_wire as wire;
 use subtle::ConstantTimeEq as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -25,7 +27,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::LocalSet;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::{Refusal, admit, file, is_same_origin};
+use crate::files;
 
 /// The longest answer of the service to a handshake.
 const HEAD_BYTES_MAX: usize = 8 << 10;
@@ -132,10 +134,12 @@ impl Doors {
             }
             "/dashboard/key" => self.trade(headers),
             "/dashboard" => self.carry(request).await,
-            path => match file(path) {
-                Some(file) => {
-                    let mut answer = Response::new(Full::from(file.text));
-                    file.dress(answer.headers_mut());
+            path => match files::page(path) {
+                Some(page) => {
+                    let mut answer = Response::new(Full::from(page.text));
+                    for &(name, value) in page.headers {
+                        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+                    }
                     answer
                 }
                 None => refuse(StatusCode::NOT_FOUND, "there is no such page"),
@@ -185,18 +189,17 @@ impl Doors {
                 let _broken = tokio::io::copy_bidirectional(&mut page, &mut service).await;
             }
         });
-        switch_protocols(&derive_accept_key(key.as_bytes()))
+        switch_protocols(&derive_accept_key(key.as_bytes()), SUBPROTOCOL)
     }
 
     /// Opens a dashboard's connection at the service. Returns it, and what it has said already.
     async fn dial(&self, key: &str) -> io::Result<(UnixStream, Vec<u8>)> {
         let mut service = UnixStream::connect(&self.socket).await?;
         let path = if self.acts { "/dashboard/act" } else { "/dashboard" };
-        let protocol = wire::SUBPROTOCOL;
         let hello = format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\
-             Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
+             Sec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
         );
         service.write_all(hello.as_bytes()).await?;
         let mut head = Vec::new();
@@ -216,21 +219,6 @@ impl Doors {
 
 fn is_equal(secret: &str, shown: &str) -> bool {
     secret.as_bytes().ct_eq(shown.as_bytes()).into()
-}
-
-/// Answers a WebSocket handshake, with what proves that it was understood.
-pub(crate) fn switch_protocols(accept: &str) -> Answer {
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    let protocol = HeaderValue::from_static(wire::SUBPROTOCOL);
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    if let Ok(accept) = HeaderValue::from_str(accept) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    answer
 }
 
 fn refuse(status: StatusCode, sentence: &str) -> Answer {

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use navlocks_core::{ClientId, Deadlock, Name, RequestId, Waiter};
-use navlocks_wire as wire;
+use navlocks_server::inspect::PartitionView;
 
-use super::brief::cut;
-use crate::hub::partitions::Partition;
+use super::brief::{cut, entry};
+use crate::shown;
 
 /// The most roots of an answer, children of one node, and nodes below each other.
 const ROOTS_MAX: usize = 30;
@@ -57,10 +57,10 @@ struct Forest {
 /// Returns the roots of a partition with all that wait behind them, and how many roots there are.
 /// Returns none if the partition has more entries than this.
 pub(super) fn roots(
-    partition: &Partition,
+    partition: PartitionView<'_>,
     entries_max: usize,
     now: Instant,
-) -> Option<(Vec<wire::Node>, u64)> {
+) -> Option<(Vec<shown::Node>, u64)> {
     let manager = partition.manager();
     let waiters = manager.waiters_within(entries_max)?;
     let deadlocks = manager.deadlocks_within(entries_max)?;
@@ -140,19 +140,19 @@ impl Forest {
         &self,
         node: usize,
         depth: usize,
-        partition: &Partition,
+        partition: PartitionView<'_>,
         caught: &Caught,
         now: Instant,
-    ) -> Option<wire::Node> {
+    ) -> Option<shown::Node> {
         let Node { request, waits_on, children, behind, .. } = &self.nodes[node];
         let mut nearest: Vec<usize> = children.clone();
         nearest.sort_by_key(|&child| Reverse(self.nodes[child].behind));
         let room = if depth == 0 { 0 } else { CHILDREN_MAX };
         let shown = nearest.iter().take(room);
         let show = |&child: &usize| self.show(child, depth - 1, partition, caught, now);
-        Some(wire::Node {
-            space: partition.key.space(),
-            entry: partition.entry(*request, now)?,
+        Some(shown::Node {
+            space: partition.key().into(),
+            entry: entry(partition, *request, now)?,
             waits_on: waits_on.iter().map(|name| cut(name).0).collect(),
             behind: *behind,
             deadlocked: caught.has(&self.nodes[node]),

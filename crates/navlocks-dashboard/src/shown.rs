@@ -3,11 +3,10 @@
 mod time;
 
 use navlocks_core::{Mode, Name};
+use navlocks_wire::member::{many, mode, optional, single};
+use navlocks_wire::{ClientKey, RequestKey, UnclaimedSession};
 use serde::{Deserialize, Serialize};
 
-use super::id::{ClientKey, RequestKey};
-use super::info::{UnclaimedSession, mode};
-use super::name::{many, optional, single};
 use super::view::{Space, is_zero};
 pub use time::{Heat, Lane, Moment, Span, Time};
 
@@ -278,8 +277,6 @@ pub enum Way {
     Unix,
     /// By TCP.
     Tcp,
-    /// As a dashboard.
-    Dashboard,
 }
 
 /// The latest events, oldest first.
@@ -352,6 +349,8 @@ pub enum Shown {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ServiceInfo {
+    /// The name and version of the service.
+    pub service: String,
     /// The dashboard sees the partitions of all tenants.
     pub all: bool,
     /// The dashboard may act.
@@ -359,8 +358,6 @@ pub struct ServiceInfo {
     /// The name under which its actions are recorded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
-    /// The number of its own session.
-    pub session: u32,
     /// How long the service has recorded events, in milliseconds.
     pub recorded_ms: u64,
     /// The node, if the service is one of a cluster.

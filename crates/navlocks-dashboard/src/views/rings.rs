@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
 use navlocks_core::{ClientId, Deadlock, Name, RequestId, Waiter};
+use navlocks_server::inspect::{PartitionKey, PartitionView};
 use navlocks_wire as wire;
 
-use super::brief::{age, cut};
-use crate::hub::partitions::{Partition, PartitionKey};
+use super::brief::{age, cut, entry};
+use crate::shown;
 
 /// How many deadlocks of each tenant are kept.
 const LOGGED_MAX: usize = 50;
@@ -18,7 +19,7 @@ struct Logged {
     key: PartitionKey,
     found: Instant,
     over: Option<Instant>,
-    hops: Vec<wire::Hop>,
+    hops: Vec<shown::Hop>,
     others: u64,
 }
 
@@ -31,7 +32,12 @@ pub(super) struct Log {
 impl Log {
     /// Looks for deadlocks in a partition, and notes those that are new or over. Returns false if
     /// it has more entries than this.
-    pub(super) fn look(&mut self, partition: &Partition, entries_max: usize, now: Instant) -> bool {
+    pub(super) fn look(
+        &mut self,
+        partition: PartitionView<'_>,
+        entries_max: usize,
+        now: Instant,
+    ) -> bool {
         let manager = partition.manager();
         // Without a waiter there is no circle to look for.
         let search = match manager.pending_count() {
@@ -43,9 +49,9 @@ impl Log {
             true => Vec::new(),
             false => manager.waiters_within(entries_max).unwrap_or_default(),
         };
-        let found: Vec<(Vec<wire::Hop>, u64)> =
+        let found: Vec<(Vec<shown::Hop>, u64)> =
             deadlocks.iter().map(|deadlock| ring(deadlock, &waiters, partition, now)).collect();
-        for logged in self.logged.iter_mut().filter(|logged| logged.key == partition.key) {
+        for logged in self.logged.iter_mut().filter(|logged| logged.key == *partition.key()) {
             let lasts = found.iter().any(|(hops, _)| is_same(hops, &logged.hops));
             if !lasts && logged.over.is_none() {
                 logged.over = Some(now);
@@ -53,18 +59,20 @@ impl Log {
         }
         for (hops, others) in found {
             let known = self.logged.iter_mut().find(|logged| {
-                logged.key == partition.key && logged.over.is_none() && is_same(&hops, &logged.hops)
+                logged.key == *partition.key()
+                    && logged.over.is_none()
+                    && is_same(&hops, &logged.hops)
             });
             match known {
                 Some(logged) => (logged.hops, logged.others) = (hops, others),
-                None => self.add(&partition.key, hops, others, now),
+                None => self.add(partition.key(), hops, others, now),
             }
         }
         true
     }
 
-    fn add(&mut self, key: &PartitionKey, hops: Vec<wire::Hop>, others: u64, now: Instant) {
-        let of_tenant = |logged: &Logged| logged.key.is_of_tenant_of(key);
+    fn add(&mut self, key: &PartitionKey, hops: Vec<shown::Hop>, others: u64, now: Instant) {
+        let of_tenant = |logged: &Logged| logged.key.tenant() == key.tenant();
         if self.logged.iter().filter(|logged| of_tenant(logged)).count() >= LOGGED_MAX
             && let Some(oldest) = self.logged.iter().position(of_tenant)
         {
@@ -87,12 +95,12 @@ impl Log {
         &self,
         wanted: impl Fn(&PartitionKey) -> bool,
         now: Instant,
-    ) -> Vec<wire::Ring> {
+    ) -> Vec<shown::Ring> {
         let mut visible: Vec<&Logged> =
             self.logged.iter().rev().filter(|logged| wanted(&logged.key)).collect();
         visible.sort_by_key(|logged| logged.over.is_some());
-        let ring = |logged: &Logged| wire::Ring {
-            space: logged.key.space(),
+        let ring = |logged: &Logged| shown::Ring {
+            space: (&logged.key).into(),
             found_ms: age(logged.found, now),
             over_ms: logged.over.map(|over| age(over, now)),
             hops: logged.hops.clone(),
@@ -103,8 +111,8 @@ impl Log {
 }
 
 /// Returns true if two rings have the same waiting requests.
-fn is_same(a: &[wire::Hop], b: &[wire::Hop]) -> bool {
-    let waits = |hops: &[wire::Hop]| -> HashSet<(wire::ClientKey, Option<wire::RequestKey>)> {
+fn is_same(a: &[shown::Hop], b: &[shown::Hop]) -> bool {
+    let waits = |hops: &[shown::Hop]| -> HashSet<(wire::ClientKey, Option<wire::RequestKey>)> {
         hops.iter().map(|hop| (hop.client, hop.waits.as_ref().map(|entry| entry.request))).collect()
     };
     waits(a) == waits(b)
@@ -123,9 +131,9 @@ enum Edge {
 fn ring(
     deadlock: &Deadlock,
     waiters: &[Waiter],
-    partition: &Partition,
+    partition: PartitionView<'_>,
     now: Instant,
-) -> (Vec<wire::Hop>, u64) {
+) -> (Vec<shown::Hop>, u64) {
     let manager = partition.manager();
     let owner = |request: RequestId| manager.info(request).map(|info| info.client);
     let children = |client: ClientId| manager.children_of(client).collect::<Vec<_>>();
@@ -133,12 +141,12 @@ fn ring(
     let others = deadlock.clients.len().saturating_sub(cycle.len()) as u64;
     let hops = cycle.into_iter().map(|(client, edge)| {
         let client = partition.client_key(client);
-        let empty = wire::Hop { client, waits: None, name: Vec::new(), by: None };
+        let empty = shown::Hop { client, waits: None, name: Vec::new(), by: None };
         match edge {
             Edge::Child => empty,
-            Edge::Request(waits, by, name) => wire::Hop {
-                waits: partition.entry(waits, now),
-                by: partition.entry(by, now),
+            Edge::Request(waits, by, name) => shown::Hop {
+                waits: entry(partition, waits, now),
+                by: entry(partition, by, now),
                 name: vec![cut(&name).0],
                 ..empty
             },

@@ -1,14 +1,18 @@
-//! Which requests of a browser are answered. Loopback is no authentication: a page of a stranger
-//! can send requests there, and a name of a stranger can lead there.
+//! The rules for browsers, which the gateway of a dashboard shares. Loopback is no authentication: a
+//! page of a stranger can send requests there, and a name of a stranger can lead there.
 
-use hyper::StatusCode;
-use hyper::header::{self, HeaderMap};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Response, StatusCode};
 
 /// Why a browser gets nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) sentence: &'static str,
+pub struct Refusal {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The reason and the remedy, in a sentence.
+    pub sentence: &'static str,
 }
 
 /// Checks a request for a page or for numbers.
@@ -16,7 +20,11 @@ pub(crate) struct Refusal {
 /// A stranger's name that leads to this machine (DNS rebinding) makes a browser believe that the
 /// stranger's page and this service are one site. It shows in `Host`. An address in numbers cannot
 /// be given another meaning.
-pub(crate) fn admit(headers: &HeaderMap, names: &[String]) -> Result<(), Refusal> {
+///
+/// # Errors
+///
+/// The request is refused.
+pub fn admit(headers: &HeaderMap, names: &[String]) -> Result<(), Refusal> {
     let host = single(headers, header::HOST.as_str());
     if !host.is_some_and(|host| is_own(host, names)) {
         return Err(Refusal {
@@ -25,7 +33,7 @@ pub(crate) fn admit(headers: &HeaderMap, names: &[String]) -> Result<(), Refusal
         });
     }
     let from = headers.get_all("sec-fetch-site").into_iter();
-    let is_own_site = |value: &header::HeaderValue| value == "same-origin" || value == "none";
+    let is_own_site = |value: &HeaderValue| value == "same-origin" || value == "none";
     if !from.into_iter().all(is_own_site) {
         return Err(Refusal {
             status: StatusCode::FORBIDDEN,
@@ -36,7 +44,7 @@ pub(crate) fn admit(headers: &HeaderMap, names: &[String]) -> Result<(), Refusal
 }
 
 /// Returns true if a handshake comes from a page of this service, or from no page at all.
-pub(crate) fn is_same_origin(headers: &HeaderMap, names: &[String], tls: bool) -> bool {
+pub fn is_same_origin(headers: &HeaderMap, names: &[String], tls: bool) -> bool {
     if !headers.contains_key(header::ORIGIN) {
         return true;
     }
@@ -46,6 +54,20 @@ pub(crate) fn is_same_origin(headers: &HeaderMap, names: &[String], tls: bool) -
     let scheme = if tls { "https://" } else { "http://" };
     is_own(host, names)
         && origin.strip_prefix(scheme).is_some_and(|origin| origin.eq_ignore_ascii_case(host))
+}
+
+/// Answers a WebSocket handshake with its subprotocol, and with what proves that it was understood.
+pub fn switch_protocols(accept: &str, subprotocol: &'static str) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol));
+    if let Ok(accept) = HeaderValue::from_str(accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    answer
 }
 
 /// Returns the value of a header that is there once.
@@ -74,7 +96,7 @@ mod tests {
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
-            headers.append(*name, header::HeaderValue::from_static(value));
+            headers.append(*name, HeaderValue::from_static(value));
         }
         headers
     }

@@ -7,16 +7,17 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::kit::Notice;
-use navlocks_core::{Mode, Name, Scope};
-use navlocks_wire::{ClientKey, RequestKey};
+use navlocks_core::{Name, Scope};
+use navlocks_server::inspect::Noted;
+use navlocks_wire::RequestKey;
 use tokio::sync::Notify;
 
 /// The length of one bucket of counts, and how many there are: ten minutes.
-pub(super) const BUCKET: Duration = Duration::from_secs(2);
-pub(super) const BUCKETS: u64 = 300;
+pub(crate) const BUCKET: Duration = Duration::from_secs(2);
+pub(crate) const BUCKETS: u64 = 300;
 
 /// The length of one cell of heat, in buckets.
-pub(super) const HEAT_BUCKETS: u64 = 10;
+pub(crate) const HEAT_BUCKETS: u64 = 10;
 
 /// The most names that one cell of heat has.
 const HEAT_NAMES_MAX: usize = 64;
@@ -29,80 +30,69 @@ const SPAN_BYTES_MAX: usize = 4 << 20;
 const EVENTS_MAX: usize = 2_000;
 
 /// How many counts a histogram has: below 1 ms, 2 ms, 4 ms and so on.
-pub(super) const DURATIONS: usize = 22;
+pub(crate) const DURATIONS: usize = 22;
 
 /// The state that the histories of all partitions share.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     /// The number of the last event.
-    pub(super) last_event: Cell<u64>,
+    pub(crate) last_event: Cell<u64>,
     /// True when a deadlock was noticed that no page has shown.
-    pub(super) look: Cell<bool>,
+    pub(crate) look: Cell<bool>,
     /// Told when there is something to do.
-    pub(super) wake: Rc<Notify>,
-}
-
-/// The facts about a request, shared by its events.
-#[derive(Debug)]
-pub(crate) struct Noted {
-    pub(crate) request: RequestKey,
-    pub(crate) client: ClientKey,
-    pub(crate) scope: Scope,
-    pub(crate) mode: Mode,
-    pub(crate) tag: Option<Name>,
-    pub(crate) pid: Option<u32>,
+    pub(crate) wake: Notify,
 }
 
 /// A request that is over.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) noted: Rc<Noted>,
-    pub(super) asked: Instant,
-    pub(super) granted: Option<Instant>,
-    pub(super) ended: Instant,
-    pub(super) lost: bool,
+pub(crate) struct Finished {
+    pub(crate) noted: Rc<Noted>,
+    pub(crate) asked: Instant,
+    pub(crate) granted: Option<Instant>,
+    pub(crate) ended: Instant,
+    pub(crate) lost: bool,
 }
 
 /// An event.
 #[derive(Debug)]
-pub(super) struct Recorded {
-    pub(super) number: u64,
-    pub(super) at: Instant,
-    pub(super) what: &'static str,
-    pub(super) noted: Option<Rc<Noted>>,
+pub(crate) struct Recorded {
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+    pub(crate) what: &'static str,
+    pub(crate) noted: Option<Rc<Noted>>,
     /// The operator who did it, if one did.
-    pub(super) author: Option<Rc<str>>,
+    pub(crate) author: Option<Rc<str>>,
 }
 
 /// Counts of two seconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bucket {
-    pub(super) waiting: u32,
-    pub(super) held: u32,
-    pub(super) granted: u32,
-    pub(super) waits: [u32; DURATIONS],
-    pub(super) holds: [u32; DURATIONS],
+pub(crate) struct Bucket {
+    pub(crate) waiting: u32,
+    pub(crate) held: u32,
+    pub(crate) granted: u32,
+    pub(crate) waits: [u32; DURATIONS],
+    pub(crate) holds: [u32; DURATIONS],
 }
 
 /// The history of one partition.
 #[derive(Debug)]
 pub(crate) struct History {
     board: Rc<Board>,
-    pub(super) begun: Instant,
+    pub(crate) begun: Instant,
     /// The number of the first bucket that is kept, counted from the beginning.
-    pub(super) first_bucket: u64,
-    pub(super) buckets: VecDeque<Bucket>,
+    pub(crate) first_bucket: u64,
+    pub(crate) buckets: VecDeque<Bucket>,
     /// The waiting that each name cost, by the number of the cell.
-    pub(super) heat: VecDeque<(u64, HashMap<Name, u64>)>,
+    pub(crate) heat: VecDeque<(u64, HashMap<Name, u64>)>,
     /// The living requests, each with when it was made.
     live: HashMap<RequestKey, (Rc<Noted>, Instant)>,
-    pub(super) spans: VecDeque<Finished>,
+    pub(crate) spans: VecDeque<Finished>,
     span_bytes: usize,
     /// When the last request ended that was dropped.
-    pub(super) dropped_span: Option<Instant>,
-    pub(super) events: VecDeque<Recorded>,
+    pub(crate) dropped_span: Option<Instant>,
+    pub(crate) events: VecDeque<Recorded>,
     /// The number of the last event that was dropped.
-    pub(super) dropped_event: u64,
+    pub(crate) dropped_event: u64,
     held: u32,
     pending: u32,
 }
@@ -137,7 +127,7 @@ impl History {
     }
 
     /// Begins the buckets that are due, with the counts that have not changed since.
-    pub(super) fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         let number = self.bucket_of(now);
         let mut next = self.first_bucket + self.buckets.len() as u64;
         if number < next {
@@ -234,7 +224,7 @@ impl History {
     }
 
     /// Records an action of an operator.
-    pub(super) fn push_event(
+    pub(crate) fn push_event(
         &mut self,
         what: &'static str,
         noted: Option<Rc<Noted>>,
@@ -252,7 +242,7 @@ impl History {
     }
 
     /// Ends with a slot that moves to another node, where its requests live on.
-    pub(super) fn leave(&mut self, now: Instant) {
+    pub(crate) fn leave(&mut self, now: Instant) {
         self.live.clear();
         self.push_event("moved to another node", None, None, now);
     }
@@ -307,7 +297,7 @@ impl History {
     }
 
     /// Returns when a live request was made, if that was recorded.
-    pub(super) fn asked(&self, key: RequestKey) -> Option<Instant> {
+    pub(crate) fn asked(&self, key: RequestKey) -> Option<Instant> {
         self.live.get(&key).map(|(_, asked)| *asked)
     }
 }
@@ -326,6 +316,9 @@ fn slot(duration: Duration) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use navlocks_core::Mode;
+    use navlocks_wire::ClientKey;
+
     use super::*;
 
     fn noted(number: u64, name: &str) -> Noted {

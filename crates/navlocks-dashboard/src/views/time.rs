@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{Name, Queued};
-use navlocks_wire::{self as wire, ClientKey, Lane, Moment, Span};
+use navlocks_server::inspect::{Noted, PartitionView};
+use navlocks_wire::ClientKey;
 
-use super::brief::{age, cut, names};
-use super::history::{BUCKET, BUCKETS, Bucket, DURATIONS, Finished, HEAT_BUCKETS, History, Noted};
-use crate::hub::partitions::Partition;
+use super::brief::{age, cut, noted};
+use crate::history::{BUCKET, BUCKETS, Bucket, DURATIONS, Finished, HEAT_BUCKETS, History};
+use crate::shown::{self, Lane, Moment, Span};
+use crate::view;
 
 /// The most lanes of an answer, requests of one lane and of a moment, and names with heat.
 const LANES_MAX: usize = 40;
@@ -28,10 +30,10 @@ const WINDOW_MAX: Duration = Duration::from_secs(600);
 /// Returns the last minutes of a history. Its partition may be gone.
 pub(super) fn time(
     history: &mut History,
-    partition: Option<&Partition>,
-    wanted: &wire::TimeOf,
+    partition: Option<PartitionView<'_>>,
+    wanted: &view::TimeOf,
     now: Instant,
-) -> wire::Time {
+) -> shown::Time {
     history.advance(now);
     let end = now.checked_sub(Duration::from_millis(wanted.ago_ms)).unwrap_or(now);
     let window = Duration::from_millis(wanted.window_ms).clamp(WINDOW_MIN, WINDOW_MAX);
@@ -39,7 +41,7 @@ pub(super) fn time(
     let seen = requests(history, partition, (begin, end));
     let (lanes, more_lanes) = lanes(&seen, now);
     let live = seen.iter().filter(|request| request.ended.is_none()).count();
-    let of_now = partition.filter(|_| wanted.ago_ms == 0).map_or(0, Partition::requests);
+    let of_now = partition.filter(|_| wanted.ago_ms == 0).map_or(0, |it| it.requests());
     let counts = |count: fn(&Bucket) -> &[u32; DURATIONS]| -> Vec<u64> {
         let sum = |slot: usize| history.buckets.iter().map(|it| u64::from(count(it)[slot])).sum();
         (0..DURATIONS).map(sum).collect()
@@ -47,7 +49,7 @@ pub(super) fn time(
     let all = |count: fn(&Bucket) -> u32| history.buckets.iter().map(count).collect();
     let ends = BUCKET * (history.first_bucket + history.buckets.len() as u64) as u32;
     let passed = now.saturating_duration_since(history.begun);
-    wire::Time {
+    shown::Time {
         recorded_ms: age(history.begun, now),
         lanes_ms: age(history.dropped_span.unwrap_or(history.begun), now),
         bucket_ms: BUCKET.as_millis() as u64,
@@ -69,7 +71,7 @@ pub(super) fn time(
 
 /// Returns the names that cost most waiting, with their cost in each cell, oldest first. The last
 /// cell has the waits of now, too.
-fn heat(history: &History, partition: Option<&Partition>, now: Instant) -> Vec<wire::Heat> {
+fn heat(history: &History, partition: Option<PartitionView<'_>>, now: Instant) -> Vec<shown::Heat> {
     let last = (history.first_bucket + history.buckets.len() as u64 - 1) / HEAT_BUCKETS;
     let cells = BUCKETS / HEAT_BUCKETS;
     let first = (last + 1).saturating_sub(cells);
@@ -96,7 +98,7 @@ fn heat(history: &History, partition: Option<&Partition>, now: Instant) -> Vec<w
         if let Some(last) = ms.last_mut() {
             *last += waits.get(*name).copied().unwrap_or(0);
         }
-        wire::Heat { name: cut(name).0, ms }
+        shown::Heat { name: cut(name).0, ms }
     };
     most.iter().take(HEAT_MAX).map(row).collect()
 }
@@ -133,7 +135,7 @@ impl Seen<'_> {
 
     fn show(&self, now: Instant) -> Span {
         Span {
-            entry: self.noted().entry(),
+            entry: noted(self.noted()),
             asked_ms: age(self.asked, now),
             granted_ms: self.granted.map(|granted| age(granted, now)),
             ended_ms: self.ended.map(|ended| age(ended, now)),
@@ -145,7 +147,7 @@ impl Seen<'_> {
 /// Returns the requests of a window, the newest first: live ones, then by their end.
 fn requests<'a>(
     history: &'a History,
-    partition: Option<&Partition>,
+    partition: Option<PartitionView<'_>>,
     (begin, end): (Instant, Instant),
 ) -> Vec<Seen<'a>> {
     let mut seen: Vec<Seen<'a>> = Vec::new();
@@ -161,7 +163,7 @@ fn requests<'a>(
 }
 
 /// Returns the queued requests of a partition, each with the name of the queue.
-fn queued(partition: &Partition) -> impl Iterator<Item = (&Name, Queued)> {
+fn queued<'a>(partition: PartitionView<'a>) -> impl Iterator<Item = (&'a Name, Queued)> {
     let manager = partition.manager();
     let queues = (0..manager.queue_slots()).filter_map(|slot| manager.queue_at(slot));
     let seats = queues.flat_map(|queue| queue.requests().map(move |it| (queue.name(), it)));
@@ -169,7 +171,7 @@ fn queued(partition: &Partition) -> impl Iterator<Item = (&Name, Queued)> {
 }
 
 /// Returns the live requests of a partition, as many as are looked at.
-fn live<'a>(history: &History, partition: &Partition) -> Vec<Seen<'a>> {
+fn live<'a>(history: &History, partition: PartitionView<'_>) -> Vec<Seen<'a>> {
     let request = |(name, Queued { request: id, held, .. }): (&Name, Queued)| {
         let noted = partition.noted(id)?;
         // A request for several names is in several queues, and counts at its first.
@@ -217,26 +219,4 @@ fn moment(seen: &[Seen<'_>], moment: Instant, now: Instant) -> Moment {
     let shown = held.iter().chain(&waiting).take(MOMENT_MAX);
     let spans = shown.map(|request| request.show(now)).collect();
     Moment { held: counts.0, waiting: counts.1, spans }
-}
-
-impl Noted {
-    /// Returns what a dashboard shows of a request that may be over.
-    pub(super) fn entry(&self) -> wire::Entry {
-        let (names, more) = names(&self.scope);
-        let Self { request, client, mode, tag, pid, .. } = self;
-        let (request, client, mode, pid) = (*request, *client, *mode, *pid);
-        let tag = tag.clone();
-        wire::Entry {
-            request,
-            client,
-            names,
-            more,
-            mode,
-            tag,
-            pid,
-            token: None,
-            ms: 0,
-            stopped: false,
-        }
-    }
 }
