@@ -63,7 +63,7 @@ impl Stage {
         for number in 0..CONNECTIONS {
             let connection = stage.service.connect(number % 2 == 0);
             stage.actors.push(Actor { connection, welcome: None, next: 1 });
-            stage.say(number, r#"{"hello":{"version":1}}"#);
+            stage.say(number, r#"{"hello":{}}"#);
             stage.listen_to(number);
         }
         stage
@@ -96,12 +96,12 @@ impl Stage {
                     r#"{{"request":{{"id":{next},"client":{client},"names":{names},"mode":"{mode}","wait":"{wait}","tag":"t"}}}}"#
                 ));
             }
-            5 | 6 => self.say(who, &format!(r#"{{"release":{near}}}"#)),
-            7 => self.say(who, &format!(r#"{{"abort":{near}}}"#)),
-            8 => self.say(who, &format!(r#"{{"contention":{near}}}"#)),
+            5 | 6 => self.say(who, &format!(r#"{{"end":{near}}}"#)),
+            7 => self.say(who, &format!(r#"{{"end":{near}}}"#)),
+            8 => self.say(who, &format!(r#"{{"watch":{{"contention":{near}}}}}"#)),
             9 => {
                 let questions = [
-                    r#""query""#,
+                    r#"{"locks":"partition"}"#,
                     r#""deadlocks""#,
                     r#"{"force-release":"a"}"#,
                     r#"{"blockers":"1.2"}"#,
@@ -119,8 +119,8 @@ impl Stage {
             }
             11 => self.say(who, &format!(r#"{{"close":{client}}}"#)),
             12 => {
-                let listen = if how & 4 == 0 { "listen" } else { "unlisten" };
-                self.say(who, &format!(r#"{{"{listen}":0}}"#));
+                let watch = if how & 4 == 0 { "events" } else { "no-events" };
+                self.say(who, &format!(r#"{{"watch":{{"{watch}":0}}}}"#));
             }
             13 => self.service.pass(Duration::from_millis(u64::from(how) * 100)),
             14 => self.come_back(who, near, how),
@@ -140,7 +140,7 @@ impl Stage {
         match actor.welcome.take().filter(|_| how & 4 == 0) {
             Some(Welcome { session, secret, .. }) => {
                 let hello = format!(
-                    r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}"}}}}}}"#
+                    r#"{{"hello":{{"resume":{{"session":{session},"secret":"{secret}"}}}}}}"#
                 );
                 self.say(who, &hello);
                 self.say(who, r#"{"open":{"client":0}}"#);
@@ -151,7 +151,7 @@ impl Stage {
             }
             None => {
                 actor.next = 1;
-                self.say(who, r#"{"hello":{"version":1}}"#);
+                self.say(who, r#"{"hello":{}}"#);
             }
         }
     }

@@ -17,10 +17,10 @@ import { Limits } from './limits.js';
 import { CLOSED, DOWN, GAVE_UP, LinkState, REFUSED, SUSPENDED, UP } from './link.js';
 import { Queries } from './queries.js';
 import { receive } from './receive.js';
-import { describeFailure, describeFault, isOfClient, otherVersion, outdated } from './refusals.js';
+import { describeFailure, describeFault, isOfClient, outdated } from './refusals.js';
 import { Requests } from './requests.js';
 import { Subscriptions } from './subscriptions.js';
-import { VERSION, write } from './wire.js';
+import { write } from './wire.js';
 
 /**
  * How often in a row a service may end a session because of the client's messages, until programs
@@ -125,12 +125,12 @@ export class Machine {
   release(entry, now) {
     this.check(now);
     const released = this.#requests.release(entry);
-    if (released !== undefined) this.#send(write.release(entry.id));
+    if (released !== undefined) this.#send(write.end(entry.id));
     return released === true;
   }
 
   abort(entry) {
-    if (this.#requests.abort(entry)) this.#send(write.abort(entry.id));
+    if (this.#requests.abort(entry)) this.#send(write.end(entry.id));
   }
 
   /** Resolves with whether the mode allows as many holders, or more: then the lock has it. */
@@ -255,7 +255,6 @@ export class Machine {
     const epoch = body?.epoch ?? 0;
     if (word === 'error') this.broken(body, now);
     else if (word !== 'welcome' || hello === undefined) this.broken({ code: 'handshake', message: `it began with '${word}'` }, now);
-    else if (body.version !== VERSION) this.broken({ code: 'version', message: otherVersion(body.version, VERSION) }, now);
     else if (epoch < this.session.epoch) this.broken({ code: 'handshake', message: outdated(epoch, this.session.epoch) }, now);
     else this.#welcome(body, hello, now);
   }
@@ -440,7 +439,7 @@ export class Machine {
     if (due !== 'give-up') return;
     const failure = describeFailure({ code: 'unreachable', message: `it is connected, and sent no message for ${this.#keepalive.limit / 1000} s` });
     // Aborts these requests at the service, in case it continues.
-    each(this.#requests.end(failure), (id) => this.#send(write.abort(id)));
+    each(this.#requests.end(failure), (id) => this.#send(write.end(id)));
     this.#queries.end(this.#output.error(failure));
   }
 }

@@ -8,18 +8,21 @@ const HANDLERS = {
   __proto__: null,
   granted: ({ requests }, body, now) => requests.granted(body, now),
   pending: ({ requests }, body) => requests.placed(body),
-  unavailable: ({ requests }, id) => requests.unavailable(id),
-  refused: ({ requests }, body) => requests.refused(body),
-  contended: ({ requests }, id) => requests.contended(id),
   downgraded: ({ requests }, body) => requests.downgraded(body),
-  lost({ requests, send }, { id, cause, thief }) {
-    // Until the release the service remembers the loss.
-    if (requests.lost(id, causeOf(cause), thief)) send(write.release(id));
+  over({ requests, send }, { id, why: { lost, refused } }) {
+    // Until the end of its request the service remembers the loss.
+    if (lost !== undefined) {
+      if (requests.lost(id, causeOf(lost.cause), lost.thief)) send(write.end(id));
+    } else if (refused !== undefined) requests.refused(id, refused);
+    else requests.unavailable(id);
+  },
+  event({ requests, subscriptions, output }, { request, watching, refused, contended }) {
+    if (request !== undefined) subscriptions.event(request, output.time());
+    else if (watching !== undefined) subscriptions.answered(watching);
+    else if (refused !== undefined) subscriptions.refused(refused.client, output.error(describeFault(refused.fault)));
+    else requests.contended(contended);
   },
   answer: ({ queries }, body) => queries.answered(body),
-  listening: ({ subscriptions }, client) => subscriptions.answered(client),
-  'not-listening': ({ subscriptions, output }, { client, fault }) => subscriptions.refused(client, output.error(describeFault(fault))),
-  event: ({ subscriptions, output }, body) => subscriptions.event(body, output.time()),
   pong: ({ session }, number) => session.lease?.pong(number),
   error: ({ over }, fault, now) => over(fault, now),
 };

@@ -90,8 +90,3 @@ export function describeFailure({ code, message }) {
 export function outdated(epoch, known) {
   return `its epoch is ${epoch}, and a service of epoch ${known} was here before: end the older one, or restore its state`;
 }
-
-/** Returns the sentence about a service of another version. */
-export function otherVersion(theirs, ours) {
-  return `the service speaks version ${theirs} of the protocol, this client ${ours}`;
-}

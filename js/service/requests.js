@@ -114,7 +114,7 @@ export class Requests {
 
   /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
   watchContention({ id }) {
-    return this.#known.has(id) ? write.contention(id) : undefined;
+    return this.#known.has(id) ? write.watch({ contention: id }) : undefined;
   }
 
   /** Adds the clients of all requests and locks to a set. */
@@ -166,7 +166,7 @@ export class Requests {
     this.#output.deliver(deliverUnavailable, request.entry);
   }
 
-  refused({ id, fault, cycle }) {
+  refused(id, { fault, cycle }) {
     const request = this.#pendingOf(id);
     if (request === undefined) return;
     this.#forget(request);
@@ -265,7 +265,7 @@ export class Requests {
       const fault = isSent ? this.#limits.ofMessage(text) : this.#limits.ofRequest(entry, text, texts.length);
       request.isSent ||= fault === undefined;
       if (fault === undefined) append(texts, text);
-      else if (stage === PENDING) this.refused({ id, fault });
+      else if (stage === PENDING) this.refused(id, { fault });
       else this.lost(id, 'ServiceGone');
     });
     return texts;
@@ -275,7 +275,7 @@ export class Requests {
   watched() {
     const texts = [];
     this.#known.forEach(({ id, entry, stage }) => {
-      if (stage === HELD && entry.watchesContention) append(texts, write.contention(id));
+      if (stage === HELD && entry.watchesContention) append(texts, write.watch({ contention: id }));
     });
     return texts;
   }

@@ -16,7 +16,7 @@ export class Subscriptions {
     if (!this.#clients.has(client)) this.#clients.set(client, { streams: [], sent: 0, answered: 0 });
     const subscription = this.#clients.get(client);
     append(subscription.streams, { stream, begins: ++subscription.sent });
-    return write.listen(client);
+    return write.watch({ events: client });
   }
 
   /** Removes a stream. Returns the message for the service if it was the client's last. */
@@ -24,7 +24,7 @@ export class Subscriptions {
     const subscription = this.#clients.get(client);
     if (subscription === undefined) return undefined;
     subscription.streams = removed(subscription.streams, (known) => known.stream === stream);
-    return subscription.streams.length === 0 ? write.unlisten(client) : undefined;
+    return subscription.streams.length === 0 ? write.watch({ 'no-events': client }) : undefined;
   }
 
   /** Adds the clients with a stream to a set, and forgets all others. */
@@ -74,7 +74,7 @@ export class Subscriptions {
       });
       subscription.answered = 0;
       subscription.sent = streams.length === 0 ? 0 : 1;
-      if (streams.length > 0) append(texts, write.listen(client));
+      if (streams.length > 0) append(texts, write.watch({ events: client }));
     });
     return texts;
   }

@@ -8,8 +8,7 @@ import { append, each, mapped, plainList } from '../internal/lists.js';
 // Read now: a page may replace them.
 const { parse, stringify } = JSON;
 
-export const VERSION = 1;
-export const SUBPROTOCOL = 'navlocks.1';
+export const SUBPROTOCOL = 'navlocks.2';
 
 const TOKEN_SUBPROTOCOL = 'navlocks.token.';
 
@@ -38,7 +37,7 @@ export function subprotocols(token) {
 export const write = {
   hello: (partition, leaseMs, resume, way = {}, secret = undefined, process = undefined) =>
     stringify({
-      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, ...way, secret, process, resume },
+      hello: { partition: unless(partition, ''), 'lease-ms': leaseMs, ...way, secret, process, resume },
     }),
   open: (client, partition) => stringify({ open: { client, partition: unless(partition, '') } }),
   close: (client) => stringify({ close: client }),
@@ -63,12 +62,9 @@ export const write = {
     }),
   claimed: '"claimed"',
   present: '"present"',
-  release: (id) => `{"release":${id}}`,
-  abort: (id) => `{"abort":${id}}`,
+  end: (id) => `{"end":${id}}`,
   downgrade: (id, sharing) => stringify({ downgrade: { id, mode: modeOf(sharing) } }),
-  contention: (id) => `{"contention":${id}}`,
-  listen: (client) => `{"listen":${client}}`,
-  unlisten: (client) => `{"unlisten":${client}}`,
+  watch: (what) => stringify({ watch: what }),
   ask: (id, client, question) => stringify({ ask: { id, client: unless(client, 0), question } }),
   ping: (number) => `{"ping":${number}}`,
   bye: '"bye"',

@@ -20,7 +20,7 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   assert.deepEqual(await peer.receive(), { open: { client: 1, partition: 'builds' } });
   const held = await hold(locks, peer, 'held', 71);
   held.contended();
-  assert.deepEqual(await peer.receive(), { contention: 1 });
+  assert.deepEqual(await peer.receive(), { watch: { contention: 1 } });
   const waits = builds.request(['b', 'a'], { mode: 'shared' }, () => {});
   await peer.receive();
   peer.send({ pending: { id: 2, place: [5, 17] } });
@@ -31,7 +31,7 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   await peer.receive();
   const events = locks.events();
   await peer.receive();
-  peer.send({ listening: 0 });
+  peer.send({ event: { watching: 0 } });
   peer.drop();
   const again = await script.accept();
   assert.deepEqual((await again.receive()).hello.resume, {
@@ -53,9 +53,9 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
     { request: { id: 2, client: 1, names: ['a', 'b'], mode: 'shared', place: [5, 17] } },
     { request: { id: 4, client: 2, names: ['later'] } },
     'claimed',
-    { listen: 0 },
-    { contention: 1 },
-    { ask: { id: 1, question: 'query' } },
+    { watch: { events: 0 } },
+    { watch: { contention: 1 } },
+    { ask: { id: 1, question: { locks: 'partition' } } },
   ];
   for (const message of claim) assert.deepEqual(await again.receive(), message);
   // The connection breaks before the claim counts: the client repeats it to the next epoch.
@@ -67,11 +67,11 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   for (const message of claim) assert.deepEqual(await third.receive(), message);
   third.send({ granted: { id: 2, token: 80 } });
   third.send({ granted: { id: 4, token: 81 } });
-  third.send({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
+  third.send({ answer: { id: 1, reply: { locks: { held: [], pending: [] } } } });
   await Promise.all([waits, later, question]);
   assert.ok(held.held);
   // The service refuses the claim.
-  third.send({ lost: { id: 1, cause: 'not-reclaimed' } });
+  third.send({ over: { id: 1, why: { lost: { cause: 'not-reclaimed' } } } });
   assert.equal(await lost(held), 'NotReclaimed');
   events.return();
   third.drop();
@@ -158,7 +158,7 @@ test('presence: an unusable path is ignored', async () => {
     const [locks, peer] = await script.connect(url, { ...SESSION, presence });
     const held = await hold(locks, peer, 'held', 71);
     assert.ok(held.release());
-    assert.deepEqual(await peer.receive(), { release: 1 });
+    assert.deepEqual(await peer.receive(), { end: 1 });
     peer.drop();
     await locks.close();
   }
@@ -179,14 +179,14 @@ test('a refused subscription ends its stream with the error, and the session con
   const [locks, peer] = await script.connect(url, SESSION);
   const held = await hold(locks, peer, 'held', 71);
   const events = locks.events();
-  assert.deepEqual(await peer.receive(), { listen: 0 });
-  peer.send({ 'not-listening': { client: 0, fault: { code: 'limit', message: 'too many subscribers' } } });
+  assert.deepEqual(await peer.receive(), { watch: { events: 0 } });
+  peer.send({ event: { refused: { client: 0, fault: { code: 'limit', message: 'too many subscribers' } } } });
   await fails(events.next(), 'QuotaExceededError');
   const later = locks.events();
-  assert.deepEqual(await peer.receive(), { listen: 0 });
-  peer.send({ listening: 0 });
+  assert.deepEqual(await peer.receive(), { watch: { events: 0 } });
+  peer.send({ event: { watching: 0 } });
   later.return();
-  assert.deepEqual(await peer.receive(), { unlisten: 0 });
+  assert.deepEqual(await peer.receive(), { watch: { 'no-events': 0 } });
   assert.ok(held.held);
   peer.drop();
   await locks.close();
@@ -212,7 +212,7 @@ test('lists of names, tags and clients beyond a limit fail alone, and are not se
   const builds = locks.partition('builds');
   assert.deepEqual(await peer.receive(), { open: { client: 1, partition: 'builds' } });
   const stream = builds.events();
-  assert.deepEqual(await peer.receive(), { listen: 1 });
+  assert.deepEqual(await peer.receive(), { watch: { events: 1 } });
   locks.partition('idle');
   assert.deepEqual(await peer.receive(), { open: { client: 2, partition: 'idle' } });
   const other = locks.partition('other');
@@ -223,12 +223,12 @@ test('lists of names, tags and clients beyond a limit fail alone, and are not se
   await excess(none.hold('a'), /^the connection has 3 clients, and the service takes 3: /);
   await excess(none.query(), /clients/);
   await excess(none.events().next(), /clients/);
-  peer.send({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
+  peer.send({ answer: { id: 1, reply: { locks: { held: [], pending: [] } } } });
   await waits;
   const later = none.query();
   assert.deepEqual([await peer.receive(), await peer.receive()], [{ close: 3 }, { open: { client: 4, partition: 'none' } }]);
-  assert.deepEqual(await peer.receive(), { ask: { id: 2, client: 4, question: 'query' } });
-  peer.send({ answer: { id: 2, reply: { snapshot: { held: [], pending: [] } } } });
+  assert.deepEqual(await peer.receive(), { ask: { id: 2, client: 4, question: { locks: 'partition' } } });
+  peer.send({ answer: { id: 2, reply: { locks: { held: [], pending: [] } } } });
   await later;
   assert.ok(held.held);
   stream.return();

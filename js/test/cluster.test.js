@@ -111,7 +111,7 @@ test('a node sends the client to the owner, which hears the same hello', async (
   const connected = connect(node.url, { partition: 'p', lease: 9000 });
   const { peer, hello } = await greeted(node);
   const { secret, ...rest } = hello;
-  assert.deepEqual(rest, { version: 1, partition: 'p', 'lease-ms': 9000, process: `${process.pid}@${hostname()}` });
+  assert.deepEqual(rest, { partition: 'p', 'lease-ms': 9000, process: `${process.pid}@${hostname()}` });
   assert.match(secret, /^[A-Za-z0-9_-]{21}[AQgw]$/);
   moves(peer, owner.url);
   const there = await greeted(owner);
@@ -232,7 +232,7 @@ test('a partition of a cluster is a session of its own, shared by those who ask 
   assert.deepEqual(builds.space, { origin: 'https://shop.example', partition: 'b' });
   const waits = builds.hold('x');
   const { peer: asked, hello } = await greeted(node);
-  assert.deepEqual({ ...hello, secret: 'its own' }, { version: 1, partition: 'b', 'lease-ms': 9000, process: `${process.pid}@${hostname()}`, secret: 'its own' });
+  assert.deepEqual({ ...hello, secret: 'its own' }, { partition: 'b', 'lease-ms': 9000, process: `${process.pid}@${hostname()}`, secret: 'its own' });
   moves(asked, owner.url);
   const { peer: second } = await greeted(owner);
   // Epochs are those of a slot.

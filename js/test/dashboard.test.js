@@ -66,7 +66,7 @@ describe('the dashboard', { skip: missing }, () => {
     await page.getByRole('link', { name: 'Time' }).click();
     await shows(page, 'Waiting and held', 'Locks and waiters', 'night run', 'The last minute, by client');
     await page.getByRole('link', { name: 'Events' }).click();
-    holder.send({ release: 1 });
+    holder.send({ end: 1 });
     await shows(page, 'requested', 'granted', 'released');
     await page.getByRole('link', { name: 'Deadlocks' }).click();
     await shows(page, 'No deadlock');
@@ -147,7 +147,7 @@ describe('the dashboard', { skip: missing }, () => {
     await dialog.getByRole('textbox').fill(wanted);
     await confirm.click();
     const [loser, winner] = wanted === 'fork' ? [one, two] : [two, one];
-    assert.equal((await loser.receive((message) => message.lost?.id === 1)).lost.cause, 'force-released');
+    assert.equal((await loser.receive((message) => message.over?.id === 1)).over.why.lost.cause, 'force-released');
     await winner.receive((message) => message.granted?.id === 2);
     await shows(page, 'No deadlock', 'Earlier', 'over');
     await page.getByRole('link', { name: 'Events' }).click();

@@ -36,7 +36,7 @@ export class Peer {
   }
 
   welcome(more) {
-    this.send({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
+    this.send({ welcome: { service: 'a test', limits: LIMITS, ...more } });
   }
 
   /** Resolves when the client has handled all messages so far. */

@@ -71,14 +71,12 @@ test('a token is not sent to another machine unencrypted, unless the program all
 });
 
 test('a service of another version gives a NotSupportedError', async () => {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
-  server.on('connection', (socket) => {
-    socket.on('message', () => socket.send('{"welcome":{"version":2,"service":"other","session":1,"secret":"","limits":{}}}'));
-  });
+  const sentence = 'this service speaks navlocks.9, and the client navlocks.2: use a later client';
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', verifyClient: (_, answer) => answer(false, 426, sentence) });
   await once(server, 'listening');
   const error = await failure(connect(`ws://127.0.0.1:${server.address().port}`));
   assert.equal(error.name, 'NotSupportedError');
-  assert.match(error.message, /version 2 .* this client 1/);
+  assert.match(error.message, /navlocks\.9, and the client navlocks\.2/);
   server.close();
 });
 
@@ -136,9 +134,9 @@ test('F08 X37 partitions are independent over every kind of connection', async (
 
 /** Returns the limits in the welcome of the service. */
 async function announcedLimits() {
-  const socket = new WebSocket(service.tcp, 'navlocks.1');
+  const socket = new WebSocket(service.tcp, 'navlocks.2');
   await once(socket, 'open');
-  socket.send('{"hello":{"version":1}}');
+  socket.send('{"hello":{}}');
   const [text] = await once(socket, 'message');
   socket.terminate();
   return JSON.parse(text).welcome.limits;

@@ -42,20 +42,19 @@ test('messages to the service are the documented ones', () => {
     write.request(2, 0, entry('till'), { place: [5, 17], ms: 20 }),
     write.claimed,
     write.present,
-    write.release(1),
-    write.abort(2),
-    write.ask(1, 0, 'query'),
+    write.end(1),
+    write.ask(1, 0, { locks: 'partition' }),
     write.ask(2, 1, { blockers: '12.7' }),
     write.ask(4, 0, 'deadlocks'),
     write.ask(5, 0, { 'force-release': 'invoice/42' }),
-    write.contention(1),
-    write.listen(0),
-    write.unlisten(0),
+    write.watch({ events: 0 }),
+    write.watch({ 'no-events': 0 }),
+    write.watch({ contention: 1 }),
     write.ping(7),
     write.bye,
   ];
   // The messages and queries that this client never sends.
-  const unusedParts = ['contended', 'query-all', 'parent', '"question":"place"', 'place-of', 'recovery', '"view"'];
+  const unusedParts = ['contended', '"all"', 'parent', '"question":"place"', 'place-of', 'unclaimed', '"view"'];
   const isUsed = (text) => !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
   assert.deepEqual(sent.toSorted(), documented.toSorted());
@@ -65,9 +64,9 @@ test('the documented messages to the client are parsed', () => {
   const messages = examples('to-client').map(read);
   assert.ok(messages.length > 15);
   for (const { word, body } of messages) assert.ok(body !== undefined, word);
-  const losses = messages.filter(({ word }) => word === 'lost').map(({ body }) => causeOf(body.cause));
+  const losses = messages.filter(({ body }) => body.why?.lost !== undefined).map(({ body }) => causeOf(body.why.lost.cause));
   assert.deepEqual(losses, ['Stolen', 'ForceReleased', 'HeldTooLong']);
-  const { snapshot } = messages.find(({ word, body }) => word === 'answer' && body.reply.snapshot !== undefined).body.reply;
+  const { locks: snapshot } = messages.find(({ word, body }) => word === 'answer' && body.reply.locks !== undefined).body.reply;
   assert.deepEqual(standardSnapshot(snapshot), {
     held: [{ name: 'invoice/42', mode: 'exclusive', clientId: '12.0' }],
     pending: [{ name: 'invoice/42', mode: 'shared', clientId: '13.0' }],
@@ -92,7 +91,7 @@ test('a malformed message is undefined', () => {
 });
 
 test('subprotocols() encodes a token', () => {
-  assert.deepEqual(subprotocols(undefined), ['navlocks.1']);
+  assert.deepEqual(subprotocols(undefined), ['navlocks.2']);
   const token = 'ß?>~ and more of it';
   const [, word] = subprotocols(token);
   assert.match(word, /^navlocks\.token\.[\w-]+$/);

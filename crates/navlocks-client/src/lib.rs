@@ -17,7 +17,7 @@
 //! assert_eq!(machine.poll_command(), Some(Command::Open));
 //! machine.opened(now);
 //! let Some(Command::Send(hello)) = machine.poll_command() else { unreachable!() };
-//! assert_eq!(hello, r#"{"hello":{"version":1}}"#);
+//! assert_eq!(hello, r#"{"hello":{}}"#);
 //! # Ok::<(), String>(())
 //! ```
 

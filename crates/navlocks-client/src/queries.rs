@@ -81,6 +81,8 @@ impl KnownQuery {
 
 #[cfg(test)]
 mod tests {
+    use navlocks_wire::LocksOf;
+
     use super::*;
 
     fn query(question: Question, sent: bool) -> KnownQuery {
@@ -91,7 +93,7 @@ mod tests {
     fn question_with_an_effect_is_not_sent_twice() {
         let release = || Question::ForceRelease("a".into());
         let cases = [
-            (Question::Query, true, QueryFailure::Unreachable),
+            (Question::Locks(LocksOf::Partition), true, QueryFailure::Unreachable),
             (release(), false, QueryFailure::Unreachable),
             (release(), true, QueryFailure::OutcomeUnknown),
         ];

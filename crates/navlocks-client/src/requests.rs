@@ -71,13 +71,13 @@ pub enum LossCause {
 
 impl Over {
     /// Makes the end of a request that is refused for this reason.
-    pub(crate) fn refused(id: u64, fault: Fault) -> Self {
-        Self::Refused(Box::new(Refused { id, fault, cycle: None }))
+    pub(crate) fn refused(fault: Fault) -> Self {
+        Self::Refused(Box::new(Refused { fault, cycle: None }))
     }
 }
 
 impl From<Lost> for LossCause {
-    fn from(Lost { cause, thief, .. }: Lost) -> Self {
+    fn from(Lost { cause, thief }: Lost) -> Self {
         Self::Taken { cause, thief }
     }
 }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn hello(session: &mut KnownSession) -> Hello {
-        let Ok(ToService::Hello(plain)) = navlocks_wire::read(r#"{"hello":{"version":1}}"#) else {
+        let Ok(ToService::Hello(plain)) = navlocks_wire::read(r#"{"hello":{}}"#) else {
             panic!("no hello")
         };
         session.hello(plain, || Some("drawn".to_owned()))
@@ -235,7 +235,7 @@ mod tests {
             r#""tag-bytes-max":9,"requests-per-session-max":9,"clients-per-session-max":9"#
         );
         let text = format!(
-            r#"{{"welcome":{{"version":1,"service":"a test","session":7,"secret":"s","epoch":{epoch},{more}"lease-ms":8000,"limits":{{{limits}}}}}}}"#
+            r#"{{"welcome":{{"service":"a test","session":7,"secret":"s","epoch":{epoch},{more}"lease-ms":8000,"limits":{{{limits}}}}}}}"#
         );
         match navlocks_wire::read(&text) {
             Ok(ToClient::Welcome(welcome)) => welcome,
@@ -247,7 +247,7 @@ mod tests {
     fn first_hello_has_a_secret_and_repeats_it_until_a_welcome() {
         let mut session = KnownSession::default();
         assert_eq!(hello(&mut session).secret.as_deref(), Some("drawn"));
-        let Ok(ToService::Hello(plain)) = navlocks_wire::read(r#"{"hello":{"version":1}}"#) else {
+        let Ok(ToService::Hello(plain)) = navlocks_wire::read(r#"{"hello":{}}"#) else {
             panic!("no hello")
         };
         let again = session.hello(plain, || panic!("it has a secret"));

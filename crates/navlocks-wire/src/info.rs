@@ -49,9 +49,9 @@ pub struct About {
     pub process: Option<Box<str>>,
 }
 
-/// Something that happened in a lock space.
+/// A change of a request in a lock space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct RequestEvent {
     /// The subscriber, by its client number in its own session.
     pub client: u64,
     /// The request.

@@ -34,14 +34,14 @@ mod to_service;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
-pub use info::{About, Cycle, Event, Info, LossCause, UnclaimedSession, What};
+pub use info::{About, Cycle, Info, LossCause, RequestEvent, UnclaimedSession, What};
 pub use name::Names;
 pub use to_client::{
-    Answer, EventText, Granted, Limits, Lost, NotListening, Partition, Pending, Place, Refused,
-    Reply, ToClient, Welcome,
+    Answer, Event, EventText, Granted, Limits, Lost, NotWatching, Over, Partition, Pending, Place,
+    Refused, Reply, ToClient, Welcome, Why,
 };
 pub use to_service::{
-    Ask, Downgrade, Hello, Open, Question, QueuePlace, Request, Resume, ToService,
+    Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService, Watch,
 };
 
 /// Names and modes as members of messages: `#[serde(with = "navlocks_wire::member::single")]`.
@@ -50,12 +50,11 @@ pub mod member {
     pub use crate::name::{many, optional, single};
 }
 
-/// The version of the protocol. It is part of the name of the subprotocol and of the first message
-/// in each direction.
-pub const VERSION: u32 = 1;
+/// The version of the protocol, which the name of the subprotocol has.
+pub const VERSION: u32 = 2;
 
 /// The WebSocket subprotocol, requested by clients and confirmed by the service.
-pub const SUBPROTOCOL: &str = "navlocks.1";
+pub const SUBPROTOCOL: &str = "navlocks.2";
 
 /// A subprotocol that starts with this carries an access token in base64url, for browsers, which
 /// cannot set headers.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::id::RequestKey;
-use super::info::{About, Cycle, Event, Info, LossCause, UnclaimedSession, What};
+use super::info::{About, Cycle, Info, LossCause, RequestEvent, UnclaimedSession, What};
 use super::to_service::{Downgrade, QueuePlace, is_zero};
 
 /// A message from the service to a client.
@@ -17,24 +17,14 @@ pub enum ToClient {
     Granted(Granted),
     /// A request is pending, at this place. Sent by services that keep no registry of requests.
     Pending(Pending),
-    /// A request wanted its lock only if available, and it is not. The request is over.
-    Unavailable(u64),
-    /// A lock was lost, or a pending request aborted. The client acknowledges with `release`.
-    Lost(Lost),
-    /// A request was refused. It is over.
-    Refused(Refused),
+    /// A request is over, and has no lock.
+    Over(Over),
     /// The answer to `downgrade`: the mode that the lock has now. It is not the one that was asked
     /// for if that allows fewer holders.
     Downgraded(Downgrade),
-    /// A request waits for this lock.
-    Contended(u64),
     /// The answer to a question.
     Answer(Answer),
-    /// The answer to `listen`: this client receives all events from now on.
-    Listening(u64),
-    /// The answer to `listen` that was refused: this client receives no events.
-    NotListening(NotListening),
-    /// An event, for a subscriber.
+    /// The answer to `watch`, or an event for a subscriber.
     Event(Event),
     /// The answer to `ping`.
     Pong(u64),
@@ -46,8 +36,6 @@ pub enum ToClient {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Welcome {
-    /// The protocol's version.
-    pub version: u32,
     /// The program that serves, and its version.
     pub service: String,
     /// The number of the session.
@@ -118,11 +106,59 @@ pub struct Pending {
     pub place: QueuePlace,
 }
 
-/// A lock was lost, or a pending request aborted.
+/// A request is over, and has no lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct Over {
     /// The request.
     pub id: u64,
+    /// The reason.
+    pub why: Why,
+}
+
+/// Why a request is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It wanted its lock only if available, and it is not.
+    Unavailable,
+    /// Its lock was lost, or it was aborted while it was pending. The client acknowledges with
+    /// `end`.
+    Lost(Lost),
+    /// It was refused.
+    Refused(Refused),
+}
+
+impl Over {
+    /// Makes the end of a request that wanted its lock only if available.
+    pub fn unavailable(id: u64) -> Self {
+        Self { id, why: Why::Unavailable }
+    }
+
+    /// Makes the loss of a lock, without a thief in words.
+    pub fn lost(id: u64, cause: LossCause) -> Self {
+        Self::lost_to(id, cause, None)
+    }
+
+    /// Makes the loss of a lock, with the thief in words if there are some.
+    pub fn lost_to(id: u64, cause: LossCause, thief: Option<Box<str>>) -> Self {
+        Self { id, why: Why::Lost(Lost { cause, thief }) }
+    }
+
+    /// Makes the end of a request that is refused for this reason.
+    pub fn refused(id: u64, fault: Fault) -> Self {
+        Self { id, why: Why::Refused(Refused { fault, cycle: None }) }
+    }
+}
+
+impl From<Over> for ToClient {
+    fn from(over: Over) -> Self {
+        Self::Over(over)
+    }
+}
+
+/// How a lock was lost, or a pending request aborted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
     /// The cause.
     pub cause: LossCause,
     /// The thief in words, for people: its tag or program, and its process. Missing if nothing was
@@ -131,18 +167,9 @@ pub struct Lost {
     pub thief: Option<Box<str>>,
 }
 
-impl Lost {
-    /// Makes the message without a thief in words.
-    pub fn new(id: u64, cause: LossCause) -> Self {
-        Self { id, cause, thief: None }
-    }
-}
-
-/// A request was refused.
+/// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The request.
-    pub id: u64,
     /// The reason.
     pub fault: Fault,
     /// The cycle that it would have closed, if that is the reason.
@@ -150,9 +177,23 @@ pub struct Refused {
     pub cycle: Option<Cycle>,
 }
 
+/// The answer to a `watch`, or an event of a subscription.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// This client receives all events in its lock space from now on.
+    Watching(u64),
+    /// This client receives no events.
+    Refused(NotWatching),
+    /// A request waits for this lock.
+    Contended(u64),
+    /// A request changed in the lock space of a subscriber.
+    Request(RequestEvent),
+}
+
 /// A subscription was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotListening {
+pub struct NotWatching {
     /// The client that wanted to subscribe.
     pub client: u64,
     /// The reason.
@@ -211,15 +252,18 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// To `query`: held in the order of their grants, pending in the order of the queue.
-    Snapshot {
+    /// To `locks` of one partition: held in the order of their grants, pending in the order of the
+    /// queue.
+    Locks {
         /// The locks held.
         held: Vec<Info>,
         /// The requests pending.
         pending: Vec<Info>,
     },
-    /// To `query-all`.
+    /// To `locks` of all partitions.
     Partitions(Vec<Partition>),
+    /// To `locks` of unclaimed sessions.
+    Unclaimed(Vec<UnclaimedSession>),
     /// To `blockers`.
     Blockers {
         /// Held locks that conflict with it.
@@ -233,8 +277,6 @@ pub enum Reply {
     Contended(bool),
     /// To `deadlocks`.
     Deadlocks(Vec<Cycle>),
-    /// To `recovery`.
-    Recovery(Vec<UnclaimedSession>),
     /// To `force-release`: how many locks there were.
     Released(u64),
     /// The service did not answer, for this reason.
@@ -253,12 +295,13 @@ pub struct EventText {
 impl EventText {
     /// Writes an event.
     pub fn new(about: About, what: What) -> Self {
-        let event = ToClient::Event(Event { client: 0, about, what });
+        let event = Event::Request(RequestEvent { client: 0, about, what });
+        let event = ToClient::Event(event);
         Self { text: crate::write(&event), rest: Self::head(0).len() }
     }
 
     /// Returns the text before the part that is the same for all clients.
     pub fn head(client: u64) -> String {
-        format!(r#"{{"event":{{"client":{client},"#)
+        format!(r#"{{"event":{{"request":{{"client":{client},"#)
     }
 }

@@ -18,26 +18,18 @@ pub enum ToService {
     Open(Open),
     /// Ends a client and all its requests. The service does not answer.
     Close(u64),
-    /// Requests a lock. The service answers with `granted`, `unavailable`, `lost` or `refused`.
+    /// Requests a lock. The service answers with `granted` or `over`.
     Request(Request),
-    /// Releases a lock, or acknowledges its loss. The service does not answer, and ignores unknown
-    /// numbers.
-    Release(u64),
-    /// Aborts a request; if it was granted meanwhile, releases its lock. The service does not
-    /// answer.
-    Abort(u64),
+    /// Ends a request, pending or held, or acknowledges the loss of its lock. The service does not
+    /// answer, and ignores unknown numbers.
+    End(u64),
     /// Gives a held lock a mode that allows more holders, in place. Answered by `downgraded`,
     /// unless the lock is lost.
     Downgrade(Downgrade),
-    /// Watches a lock once: `contended` follows when a request waits for it, at once if one does.
-    Contention(u64),
+    /// Subscribes to events, answered by `event`.
+    Watch(Watch),
     /// A question, answered by `answer`.
     Ask(Ask),
-    /// Subscribes to all events in the lock space of a client from now on. Each is answered by
-    /// `listening`.
-    Listen(u64),
-    /// Ends the subscription.
-    Unlisten(u64),
     /// Shows that the client is alive, and renews the lease. The service answers `pong` with the
     /// same number.
     Ping(#[serde(deserialize_with = "number")] u64),
@@ -55,8 +47,6 @@ pub enum ToService {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Hello {
-    /// The protocol's version: [`VERSION`](super::VERSION).
-    pub version: u32,
     /// The partition of client 0; missing for the default one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partition: String,
@@ -156,6 +146,20 @@ pub struct Request {
     pub ms: Option<u64>,
 }
 
+/// A subscription, or its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Watch {
+    /// Starts a subscription to all later events in the lock space of a client. Each is answered by
+    /// an event `watching` or `refused`.
+    Events(u64),
+    /// Ends that subscription.
+    NoEvents(u64),
+    /// Watches a lock once: an event `contended` follows when a request waits for it, at once if
+    /// one does.
+    Contention(u64),
+}
+
 /// A lock and the mode that it is to have, or has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Downgrade {
@@ -208,11 +212,8 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
-    /// All locks held and requests pending.
-    Query,
-    /// All locks held and requests pending in every partition that the client may open; over a Unix
-    /// socket, of all tenants and origins.
-    QueryAll,
+    /// The locks held and requests pending there.
+    Locks(LocksOf),
     /// The requests that a request waits for.
     Blockers(RequestKey),
     /// Where the first pending request of the client stands.
@@ -223,10 +224,20 @@ pub enum Question {
     Contended(RequestKey),
     /// Clients that wait for each other.
     Deadlocks,
-    /// Sessions of an earlier service that the service still waits for.
-    Recovery,
     /// Takes away all held locks that have this name in their scope. Answered by their number.
     ForceRelease(#[serde(with = "single")] Name),
+}
+
+/// The places whose locks a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LocksOf {
+    /// The partition of the client.
+    Partition,
+    /// Every partition that the client may open; over a Unix socket, of all tenants and origins.
+    All,
+    /// The sessions of an earlier service that have not claimed their locks yet.
+    Unclaimed,
 }
 
 /// Reads a number that every client can repeat exactly: JavaScript's are exact below 2^53.

@@ -88,11 +88,11 @@ export class ServiceTransport {
   }
 
   query() {
-    return this.#ask('query', ({ snapshot }) => standardSnapshot(snapshot));
+    return this.#ask({ locks: 'partition' }, ({ locks }) => standardSnapshot(locks));
   }
 
   inspect() {
-    return this.#ask('query', ({ snapshot }) => fullSnapshot(snapshot, Date.now()));
+    return this.#ask({ locks: 'partition' }, ({ locks }) => fullSnapshot(locks, Date.now()));
   }
 
   blockers(id) {

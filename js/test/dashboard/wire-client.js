@@ -14,12 +14,12 @@ export class WireClient {
     const client = new WireClient();
     const address = url.startsWith('unix:') ? `ws+unix:${url.slice(5)}:/` : url;
     const headers = { ...(token && { authorization: `Bearer ${token}` }), ...(origin && { origin }) };
-    client.#socket = new WebSocket(address, ['navlocks.1'], { headers, perMessageDeflate: false });
+    client.#socket = new WebSocket(address, ['navlocks.2'], { headers, perMessageDeflate: false });
     client.#socket.on('message', (data) => client.#handle(JSON.parse(data)));
     client.#socket.on('error', () => {});
     await once(client.#socket, 'open');
     const welcome = client.#receive('welcome');
-    client.send({ hello: { version: 1, partition, 'lease-ms': lease, carry } });
+    client.send({ hello: { partition, 'lease-ms': lease, carry } });
     client.session = (await welcome).session;
     return client;
   }
@@ -45,7 +45,7 @@ export class WireClient {
   }
 
   release(id) {
-    this.send({ release: id });
+    this.send({ end: id });
   }
 
   /** Resolves when request `id` is lost. */
@@ -68,8 +68,9 @@ export class WireClient {
 
   #handle(message) {
     const [word, body] = typeof message === 'string' ? [message] : Object.entries(message)[0];
-    const key = body?.id === undefined ? word : `${word} ${body.id}`;
-    this.#waits.get(key)?.(body);
+    const happened = body?.why?.lost === undefined ? word : 'lost';
+    const key = body?.id === undefined ? happened : `${happened} ${body.id}`;
+    this.#waits.get(key)?.(body?.why?.lost ?? body);
     this.#waits.delete(key);
     this.onMessage(message);
   }

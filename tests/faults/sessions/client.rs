@@ -12,7 +12,9 @@ use navlocks_client::{
 use navlocks_core::{Name, Scope};
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Who};
-use navlocks_wire::{self as wire, Names, Question, Reply, RequestKey, ToClient, ToService};
+use navlocks_wire::{
+    self as wire, LocksOf, Names, Question, Reply, RequestKey, ToClient, ToService,
+};
 
 use crate::sessions::service::{ClientNo, LEASE, LinkNo};
 use crate::sessions::world::Event;
@@ -310,7 +312,7 @@ impl Client {
     }
 
     fn query(&mut self, task: usize, id: u64, now: u64) {
-        if let Ok(query) = self.machine.ask(0, Question::Query, at(now)) {
+        if let Ok(query) = self.machine.ask(0, Question::Locks(LocksOf::Partition), at(now)) {
             let asked = Asked::Query { task, id, since: now, session: self.sessions };
             self.queries.insert(query, asked);
         }
@@ -392,10 +394,7 @@ impl Client {
             (Some(Asked::Force { task }), Err(failure)) => {
                 self.end_wait(task, Step::Failed(format!("{failure:?}").into()), now, acts);
             }
-            (
-                Some(Asked::Query { task, id, since, session }),
-                Ok(Reply::Snapshot { pending, .. }),
-            ) => {
+            (Some(Asked::Query { task, id, since, session }), Ok(Reply::Locks { pending, .. })) => {
                 let key = RequestKey::new(self.machine.session_number(), id);
                 let is_there = pending.iter().any(|info| info.about.request == key);
                 if let State::Waiting { asks, .. } = &self.tasks[task].state

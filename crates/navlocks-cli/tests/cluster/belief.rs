@@ -15,7 +15,7 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// A connection to the owner, with its hello under way.
 fn greeting(node: &Node) -> Client {
     let mut client = Client::dial(node, "/", &[]);
-    client.send(&json!({"hello": {"version": 1}}));
+    client.send(&json!({"hello": {}}));
     client
 }
 
@@ -37,7 +37,7 @@ fn owner_that_cannot_renew_sends_no_grant_no_welcome_and_no_pong() {
     while paused.elapsed() < NODE_LEASE_TIME {
         sleep(NODE_LEASE_TIME.saturating_sub(paused.elapsed()));
     }
-    holder.send(&json!({"release": 1}));
+    holder.send(&json!({"end": 1}));
     idle.send(&json!({"ping": 7}));
     for client in [&mut waiter, &mut idle, &mut greeting(&node)] {
         let answer = client.receive();
@@ -78,7 +78,7 @@ fn steal_waits_until_etcd_has_the_loss() {
     thief.send(&json!({"request": {"id": 1, "names": ["x"], "wait": "steal"}}));
     assert_eq!((thief.receive_within(SILENCE), victim.receive_within(SILENCE)), (None, None));
     etcd.resume(0);
-    assert_eq!(victim.receive()["lost"]["id"], 1);
+    assert_eq!(victim.receive()["over"]["id"], 1);
     thief.granted();
 }
 
@@ -97,7 +97,7 @@ fn forced_release_waits_until_etcd_has_the_loss() {
     }
     etcd.resume(0);
     assert_eq!(operator.receive()["answer"]["reply"], json!({"released": 1}));
-    assert_eq!(victim.receive()["lost"]["id"], 1);
+    assert_eq!(victim.receive()["over"]["id"], 1);
     waiter.granted();
 }
 

@@ -13,7 +13,7 @@ fn client_is_served_by_every_node_and_all_grant_one_lock() {
     let mut moved = 0;
     for node in &nodes {
         let mut plain = Client::dial(node, "/", &[]);
-        plain.send(&json!({"hello": {"version": 1}}));
+        plain.send(&json!({"hello": {}}));
         moved += usize::from(plain.receive()["error"]["code"] == "moved");
         let mut carried = Client::carried(node, "");
         carried.send(&json!({"request": {"id": 1, "names": ["x"]}}));
@@ -37,8 +37,8 @@ fn answer_that_is_longer_than_any_message_of_a_client_is_carried() {
             client.send(&json!({"request": {"id": id, "names": [&name], "mode": "shared"}}));
             client.granted();
         }
-        let reply = client.ask(&json!("query"));
-        let held = reply["snapshot"]["held"].as_array().expect("a snapshot");
+        let reply = client.ask(&json!({"locks": "partition"}));
+        let held = reply["locks"]["held"].as_array().expect("the locks");
         assert_eq!(held.len(), REQUESTS * (index + 1));
     }
 }
@@ -71,7 +71,7 @@ fn hello_is_kept_until_the_locks_of_a_dead_node_have_an_owner() {
     owner.kill();
     let mut clients: Vec<Client> = nodes.iter().map(|node| Client::dial(node, "/", &[])).collect();
     for client in &mut clients {
-        client.send(&json!({"hello": {"version": 1, "unreachable": [url]}}));
+        client.send(&json!({"hello": {"unreachable": [url]}}));
     }
     let answers: Vec<_> = clients.iter_mut().map(Client::receive).collect();
     let welcomed = answers.iter().position(|it| it["welcome"]["cluster"] == true);
@@ -87,7 +87,7 @@ fn client_that_was_carried_is_sent_home() {
     let mut nodes = three(&etcd);
     let owner = take_owner(&mut nodes, &etcd);
     let mut client = Client::dial(&nodes[0], "/", &[]);
-    let hello = json!({"version": 1, "unreachable": [owner.url], "home-ms": 300});
+    let hello = json!({"unreachable": [owner.url], "home-ms": 300});
     client.send(&json!({"hello": hello}));
     let welcome = client.receive();
     assert_eq!(welcome["welcome"]["cluster"], true, "{welcome}");
@@ -98,6 +98,6 @@ fn client_that_was_carried_is_sent_home() {
     let (session, secret) = (&welcome["welcome"]["session"], &welcome["welcome"]["secret"]);
     let mut home = Client::dial(&owner, "/", &[]);
     let resume = json!({"session": session, "secret": secret});
-    home.send(&json!({"hello": {"version": 1, "resume": resume}}));
+    home.send(&json!({"hello": {"resume": resume}}));
     assert_eq!(home.receive()["welcome"]["resumed"], true);
 }

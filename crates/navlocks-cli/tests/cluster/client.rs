@@ -41,7 +41,7 @@ impl Client {
     pub(crate) fn carried(node: &Node, partition: &str) -> Self {
         loop {
             let mut client = Self::dial(node, "/", &[]);
-            client.send(&json!({"hello": {"version": 1, "carry": true, "partition": partition}}));
+            client.send(&json!({"hello": {"carry": true, "partition": partition}}));
             let answer = client.receive();
             if answer["welcome"]["cluster"] == true {
                 return client;
@@ -94,7 +94,7 @@ impl Client {
     /// A session at the owner of a partition.
     pub(crate) fn owned(node: &Node, partition: &str) -> Self {
         let mut client = Self::dial(node, "/", &[]);
-        client.send(&json!({"hello": {"version": 1, "partition": partition}}));
+        client.send(&json!({"hello": {"partition": partition}}));
         let answer = client.receive();
         assert_eq!(answer["welcome"]["cluster"], true, "{answer}");
         client

@@ -58,7 +58,7 @@ fn command_that_ends_during_a_fail_over_costs_no_lease() {
 fn hello_that_was_not_answered_costs_no_lease_when_it_is_repeated() {
     let etcd = etcd();
     let first = Node::start_with(&etcd, "n1", &LONG_LEASE).await_all_slots(&etcd);
-    let hello = json!({"hello": {"version": 1, "secret": "8hV1vPbQ2mT0n3Zc5yYt4A"}});
+    let hello = json!({"hello": {"secret": "8hV1vPbQ2mT0n3Zc5yYt4A"}});
     let mut unanswered = Client::dial(&first, "/", &[]);
     unanswered.send(&hello);
     assert_eq!(unanswered.receive()["welcome"]["secret"], hello["hello"]["secret"]);

@@ -23,7 +23,7 @@ fn peer_that_pings_and_never_reads_is_ended_and_memory_stays_bounded() {
     let mut bystander = Client::unix(&process.socket());
     bystander.hold(1, "kept");
 
-    let hello = r#"{"hello":{"version":1}}"#;
+    let hello = r#"{"hello":{}}"#;
     let request = r#"{"request":{"id":1,"names":["pinged"]}}"#;
     let said = [hello, request].map(|text| frame(0x81, text.as_bytes())).concat();
 
@@ -32,13 +32,13 @@ fn peer_that_pings_and_never_reads_is_ended_and_memory_stays_bounded() {
     unix.write_all(&said).expect("it listens");
     send_pings_until_closed(unix, &process);
     bystander.hold(2, "pinged");
-    bystander.say(r#"{"release":2}"#);
+    bystander.say(r#"{"end":2}"#);
 
     let mut tcp = tcp_stream(process.tcp());
     tcp.write_all(UPGRADE.as_bytes()).expect("it listens");
     tcp.write_all(&said).expect("it listens");
     send_pings_until_closed(tcp, &process);
     bystander.hold(3, "pinged");
-    bystander.say(r#"{"release":3}"#);
+    bystander.say(r#"{"end":3}"#);
     bystander.settle();
 }

@@ -169,7 +169,6 @@ impl<T> Machine<T> {
         let Phase::Greeting(attempt) = &mut self.phase else { return };
         let lease = self.settings.lease;
         let hello = Hello {
-            version: wire::VERSION,
             partition: self.settings.partition.clone(),
             parent: self.settings.parent,
             process: self.settings.process.clone(),
@@ -198,9 +197,6 @@ impl<T> Machine<T> {
             _ => (0, 0),
         };
         let failure = match message {
-            ToClient::Welcome(Welcome { version, .. }) if version != wire::VERSION => {
-                Failure::Refused(other_version(version))
-            }
             ToClient::Welcome(_) if epoch < known => Failure::Outdated { epoch, known },
             ToClient::Welcome(welcome) => return self.welcomed(welcome, now),
             ToClient::Error(fault) => {
@@ -339,11 +335,4 @@ impl<T> Machine<T> {
     pub(super) fn discard_commands(&mut self) {
         self.commands.retain(|command| *command == Command::Drop);
     }
-}
-
-fn other_version(theirs: u32) -> Fault {
-    let ours = wire::VERSION;
-    let sentence =
-        format!("the service speaks version {theirs} of the protocol, this client {ours}");
-    Fault::new(FaultCode::Version, sentence)
 }

@@ -3,7 +3,7 @@
 //! Everything follows from the state of the session. A resumed session gets a claim: the service
 //! releases what it does not find in it.
 
-use navlocks_wire::{self as wire, Request, ToService};
+use navlocks_wire::{self as wire, Request, ToService, Watch};
 
 use super::{Command, LinkState, Machine};
 use crate::moment::Moment;
@@ -32,7 +32,7 @@ impl<T> Machine<T> {
             self.listen_again(true);
         } else {
             for &number in sent.iter().filter(|number| alive.binary_search(number).is_err()) {
-                self.send(&ToService::Abort(number));
+                self.send(&ToService::End(number));
             }
             self.listen_again(false);
             for number in alive.iter().filter(|number| !sent.contains(number)) {
@@ -43,7 +43,7 @@ impl<T> Machine<T> {
         for number in alive {
             let is_watched = |number| self.requests.get(number).is_some_and(|it| it.is_watched);
             if is_watched(&number) {
-                self.send(&ToService::Contention(number));
+                self.send(&ToService::Watch(Watch::Contention(number)));
             }
         }
         self.ask_again();
@@ -67,7 +67,7 @@ impl<T> Machine<T> {
                 self.mark_sent(number, true);
             }
             Err(_) if is_held => self.end_request(number, Over::Lost(LossCause::ServiceGone)),
-            Err(fault) => self.end_request(number, Over::refused(number, fault)),
+            Err(fault) => self.end_request(number, Over::refused(fault)),
         }
     }
 

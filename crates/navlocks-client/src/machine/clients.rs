@@ -1,6 +1,6 @@
 //! The clients of a session, and their subscriptions.
 
-use navlocks_wire::{Fault, Open, ToService};
+use navlocks_wire::{Fault, Open, ToService, Watch};
 
 use super::{Event, LinkState, Machine};
 use crate::requests::{LossCause, Over, Stage};
@@ -76,7 +76,7 @@ impl<T> Machine<T> {
             return self.events.push_back(Event::NotListening(number));
         }
         (client.listens, client.is_subscribed) = (true, true);
-        self.send(&ToService::Listen(number));
+        self.send(&ToService::Watch(Watch::Events(number)));
     }
 
     /// Ends the subscription of a client that has no event stream any more.
@@ -85,18 +85,18 @@ impl<T> Machine<T> {
         client.listens = false;
         if self.link == LinkState::Up {
             client.is_subscribed = false;
-            self.send(&ToService::Unlisten(number));
+            self.send(&ToService::Watch(Watch::NoEvents(number)));
         }
     }
 
     /// Checks that a request or question of this client can succeed.
-    pub(super) fn check_client(&self, client: u64, request: u64) -> Result<(), Over> {
+    pub(super) fn check_client(&self, client: u64) -> Result<(), Over> {
         let Some(client) = self.clients.get(&client) else {
             return Err(Over::Lost(LossCause::ClientEnded));
         };
-        self.link.over(request).map_or(Ok(()), Err)?;
+        self.link.over().map_or(Ok(()), Err)?;
         let refused = client.refused.clone();
-        refused.map_or(Ok(()), |fault| Err(Over::refused(request, fault)))
+        refused.map_or(Ok(()), |fault| Err(Over::refused(fault)))
     }
 
     pub(super) fn refusal_of(&self, client: u64) -> Option<Fault> {
@@ -134,7 +134,7 @@ impl<T> Machine<T> {
             if known.request.client == client {
                 let over = match known.stage {
                     Stage::Held(_) => Over::Lost(LossCause::ServiceGone),
-                    _ => Over::refused(number, fault.clone()),
+                    _ => Over::refused(fault.clone()),
                 };
                 self.end_request(number, over);
             }
@@ -149,9 +149,9 @@ impl<T> Machine<T> {
             let was_subscribed = std::mem::replace(&mut client.is_subscribed, client.listens);
             if client.listens {
                 self.events.push_back(Event::ListensAgain(number));
-                self.send(&ToService::Listen(number));
+                self.send(&ToService::Watch(Watch::Events(number)));
             } else if was_subscribed && is_resumed {
-                self.send(&ToService::Unlisten(number));
+                self.send(&ToService::Watch(Watch::NoEvents(number)));
             }
         }
     }

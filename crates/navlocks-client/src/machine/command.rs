@@ -46,7 +46,7 @@ pub enum Event {
     /// All subscriptions of a client begin anew, with one answer.
     ListensAgain(u64),
     /// An event of a subscription.
-    Happened(wire::Event),
+    Happened(wire::RequestEvent),
     /// The state of the link has changed.
     Link,
 }

@@ -167,7 +167,7 @@ impl<T> Machine<T> {
         }
         self.give_up_queries(|_| true);
         for number in pending {
-            self.send(&ToService::Abort(number));
+            self.send(&ToService::End(number));
         }
     }
 

@@ -67,11 +67,11 @@ impl LinkState {
     }
 
     /// Returns how every later request ends.
-    fn over(&self, id: u64) -> Option<Over> {
+    fn over(&self) -> Option<Over> {
         match self {
             Self::Up | Self::Down => None,
             Self::GaveUp => Some(Over::Unreachable),
-            Self::Refused(fault) => Some(Over::refused(id, fault.clone())),
+            Self::Refused(fault) => Some(Over::refused(fault.clone())),
             Self::Leaving | Self::Gone => Some(Over::Lost(LossCause::ClientEnded)),
         }
     }
@@ -367,7 +367,7 @@ impl<T> Machine<T> {
     fn give_up(&mut self, link: LinkState) {
         self.set_link(link);
         for number in self.pending() {
-            if let Some(over) = self.link.over(number) {
+            if let Some(over) = self.link.over() {
                 self.end_request(number, over);
             }
         }

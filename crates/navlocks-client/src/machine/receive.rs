@@ -1,7 +1,7 @@
 //! The messages of the service, and their effects.
 
 use navlocks_core::FencingToken;
-use navlocks_wire::{Granted, Pending, ToClient};
+use navlocks_wire::{self as wire, Granted, Pending, ToClient, Why};
 
 use super::{Event, Machine, Phase};
 use crate::moment::Moment;
@@ -25,24 +25,14 @@ impl<T> Machine<T> {
                     request.place = Some(place);
                 }
             }
-            ToClient::Unavailable(id) => self.end_pending(id, Over::Unavailable),
-            ToClient::Lost(lost) => self.end_request(lost.id, Over::Lost(lost.into())),
-            ToClient::Refused(refused) => {
-                self.end_pending(refused.id, Over::Refused(Box::new(refused)));
-            }
+            ToClient::Over(wire::Over { id, why }) => match why {
+                Why::Unavailable => self.end_pending(id, Over::Unavailable),
+                Why::Lost(lost) => self.end_request(id, Over::Lost(lost.into())),
+                Why::Refused(refused) => self.end_pending(id, Over::Refused(Box::new(refused))),
+            },
             ToClient::Downgraded(_) => {}
-            ToClient::Contended(id) => {
-                if let Some(request) = self.requests.get_mut(&id) {
-                    request.is_watched = false;
-                    self.events.push_back(Event::Contended(id));
-                }
-            }
             ToClient::Answer(answer) => self.answered(answer),
-            ToClient::Listening(client) => self.events.push_back(Event::Listening(client)),
-            ToClient::NotListening(refused) => {
-                self.events.push_back(Event::NotListening(refused.client));
-            }
-            ToClient::Event(event) => self.events.push_back(Event::Happened(event)),
+            ToClient::Event(event) => self.happened(event),
             ToClient::Pong(number) => {
                 if let Some(lease) = self.session.lease() {
                     lease.pong(number);
@@ -52,6 +42,19 @@ impl<T> Machine<T> {
             ToClient::Welcome(_) => {}
             ToClient::Error(fault) => self.receive_error(fault, now),
         }
+    }
+
+    fn happened(&mut self, event: wire::Event) {
+        self.events.push_back(match event {
+            wire::Event::Watching(client) => Event::Listening(client),
+            wire::Event::Refused(refused) => Event::NotListening(refused.client),
+            wire::Event::Request(event) => Event::Happened(event),
+            wire::Event::Contended(id) => {
+                let Some(request) = self.requests.get_mut(&id) else { return };
+                request.is_watched = false;
+                Event::Contended(id)
+            }
+        });
     }
 
     fn granted(&mut self, id: u64, token: u64, now: Moment) {

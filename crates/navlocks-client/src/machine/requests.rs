@@ -1,7 +1,7 @@
 //! The user's verbs for requests, and their ends.
 
 use navlocks_core::FencingToken;
-use navlocks_wire::{self as wire, Request, RequestKey, ToService};
+use navlocks_wire::{self as wire, Request, RequestKey, ToService, Watch};
 
 use super::{Event, LinkState, Machine};
 use crate::moment::Moment;
@@ -27,7 +27,7 @@ impl<T> Machine<T> {
     /// The request cannot succeed. Nothing is sent.
     pub fn request(&mut self, mut request: Request, data: T, now: Moment) -> Result<u64, Over> {
         let number = self.next_request;
-        self.check_client(request.client, number)?;
+        self.check_client(request.client)?;
         request.id = number;
         let checked = self
             .session
@@ -35,9 +35,7 @@ impl<T> Machine<T> {
             .and_then(|()| self.session.check_requests(self.living));
         let message = ToService::Request(request);
         let text = wire::write(&message);
-        checked
-            .and_then(|()| self.session.check_length(&text))
-            .map_err(|fault| Over::refused(number, fault))?;
+        checked.and_then(|()| self.session.check_length(&text)).map_err(Over::refused)?;
         self.next_request += 1;
         let sent = self.link == LinkState::Up;
         if sent {
@@ -59,7 +57,7 @@ impl<T> Machine<T> {
             let stage = self.requests.remove(&number)?.stage;
             let Stage::Over(over) = stage else { return None };
             if let Over::Lost(_) = over {
-                self.send(&ToService::Release(number));
+                self.send(&ToService::End(number));
             }
             return Some(Outcome::Over(over));
         }
@@ -91,7 +89,7 @@ impl<T> Machine<T> {
     /// Aborts a request; if it was granted meanwhile, releases its lock.
     pub fn abort(&mut self, number: u64) -> Option<T> {
         let request = self.forget(number)?;
-        self.send(&ToService::Abort(number));
+        self.send(&ToService::End(number));
         Some(request.data)
     }
 
@@ -99,7 +97,7 @@ impl<T> Machine<T> {
     pub fn release(&mut self, number: u64) -> Option<(Option<LossCause>, T)> {
         let request = self.forget(number)?;
         let loss = request.loss().cloned().or_else(|| self.predicted_loss(&request));
-        self.send(&ToService::Release(number));
+        self.send(&ToService::End(number));
         Some((loss, request.data))
     }
 
@@ -107,7 +105,7 @@ impl<T> Machine<T> {
     pub fn watch(&mut self, number: u64) {
         if let Some(request) = self.requests.get_mut(&number) {
             request.is_watched = true;
-            self.send(&ToService::Contention(number));
+            self.send(&ToService::Watch(Watch::Contention(number)));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use navlocks_client::{Begin, Event, LossCause, Over, QueryFailure};
 use navlocks_core::{Scope, Wait};
-use navlocks_wire::{FaultCode, Names, Question, Request, ToService};
+use navlocks_wire::{FaultCode, LocksOf, Names, Question, Request, ToService};
 
 use crate::peer::{LIMITS, Peer, local, request};
 
@@ -67,7 +67,7 @@ fn client_beyond_the_limit_is_refused_with_its_requests_and_streams() {
     let of_second = || Request { client: second, ..request("a", Wait::Queue) };
     let found = refusal(peer.requests(of_second()));
     assert!(found.starts_with("the connection has 2 clients, and the service takes 2"), "{found}");
-    let refused = peer.machine.ask(second, Question::Query, peer.now);
+    let refused = peer.machine.ask(second, Question::Locks(LocksOf::Partition), peer.now);
     assert!(matches!(refused, Err(QueryFailure::Refused(_))));
     peer.machine.listen(second);
     assert_eq!(peer.machine.poll_event(), Some(Event::Link));

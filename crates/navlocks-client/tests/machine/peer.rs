@@ -65,7 +65,7 @@ impl Peer {
     /// Welcomes the client to session 1 of epoch 1.
     pub(crate) fn welcome(&mut self, more: &str, limits: &str) {
         self.receive(&format!(
-            r#"{{"welcome":{{"version":1,"service":"a test","session":1,"epoch":1,{more}"limits":{limits}}}}}"#
+            r#"{{"welcome":{{"service":"a test","session":1,"epoch":1,{more}"limits":{limits}}}}}"#
         ));
     }
 

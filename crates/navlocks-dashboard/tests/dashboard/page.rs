@@ -61,7 +61,7 @@ fn head_is_answered_as_get_without_a_body_and_opens_no_websocket() {
     }
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-                   Sec-WebSocket-Protocol: navlocks.1\r\n";
+                   Sec-WebSocket-Protocol: navlocks.2\r\n";
     assert!(head(&service, "/", upgrade).starts_with("HTTP/1.1 405"));
     assert!(head(&Running::start(), "/", "").starts_with("HTTP/1.1 426"));
 }

@@ -9,7 +9,7 @@ use crate::viewer::{Viewer, serve};
 #[test]
 fn viewer_takes_no_lock_and_clients_get_no_view() {
     let service = serve(|_| {});
-    for message in [r#"{"request":{"id":1,"names":["a"]}}"#, r#"{"hello":{"version":1}}"#, "?"] {
+    for message in [r#"{"request":{"id":1,"names":["a"]}}"#, r#"{"hello":{}}"#, "?"] {
         let mut viewer = Viewer::new(tcp_stream(service.tcp()), "/dashboard");
         viewer.send(message);
         assert_eq!(viewer.error().code, FaultCode::BadMessage, "{message}");
@@ -63,10 +63,10 @@ fn overview_of_many_names_is_a_page_with_waiters_first() {
 fn history_has_spans_events_and_counts_of_a_partition_that_is_gone() {
     let service = serve(|_| {});
     let mut dashboard = Viewer::new(unix_stream(service.unix()), "/dashboard");
-    let mut client = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"jobs"}"#);
+    let mut client = Client::tcp_hello(service.tcp(), r#"{"partition":"jobs"}"#);
     client.welcome();
     client.hold(1, "a");
-    client.say_all([r#"{"release":1}"#, r#""bye""#]);
+    client.say_all([r#"{"end":1}"#, r#""bye""#]);
     let events = r#"{"events":{"after":0,"filter":{"name":"a"}}}"#;
     // The session may end a moment later.
     let words = loop {
@@ -93,7 +93,7 @@ fn time_of_a_busy_client_has_its_newest_requests_and_counts_the_rest() {
     let mut client = Client::unix(service.unix());
     for id in 1..=200 {
         client.hold(id, "busy");
-        client.say(format!(r#"{{"release":{id}}}"#));
+        client.say(format!(r#"{{"end":{id}}}"#));
     }
     for id in 201..=204 {
         client.hold(id, &format!("kept {id}"));

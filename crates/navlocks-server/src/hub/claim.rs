@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::{Mode, Request, State};
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Granted, LossCause, Lost, RequestKey, Resume,
+    self as wire, ClientKey, Fault, FaultCode, Granted, LossCause, Over, RequestKey, Resume,
     ToClient,
 };
 
@@ -156,7 +156,7 @@ impl Hub {
                 let session = self.sessions.get(number);
                 let thief = session.and_then(|session| session.thief_of(id));
                 let thief = thief.as_deref().map(Into::into);
-                self.sessions.say(number, &ToClient::Lost(Lost { id, cause, thief }));
+                self.sessions.say(number, &Over::lost_to(id, cause, thief).into());
             }
             // It may have been downgraded meanwhile, in words that got lost.
             Verdict::Keep(_) if self.mode_of(known) != Some(named.mode) => {
@@ -220,8 +220,7 @@ impl Hub {
         if is_held {
             tracing::error!(session = number, id, %fault, "a held lock cannot be claimed");
             self.metrics.losses.not_reclaimed.inc();
-            let lost = Lost::new(id, LossCause::NotReclaimed);
-            self.sessions.say(number, &ToClient::Lost(lost));
+            self.sessions.say(number, &Over::lost(id, LossCause::NotReclaimed).into());
         } else {
             self.refuse(number, id, fault);
         }
@@ -399,7 +398,7 @@ impl Hub {
         if !session.is_some_and(|session| session.lose(id, client, cause, thief, slot)) {
             self.registry.end_lost(RequestKey::new(number, id), slot);
         }
-        self.sessions.say(number, &ToClient::Lost(Lost { id, cause, thief: words }));
+        self.sessions.say(number, &Over::lost_to(id, cause, words).into());
     }
 
     /// Describes a thief whose theft an earlier service carried out, as far as it is known now: its
@@ -439,7 +438,7 @@ mod tests {
             Hub::without_store(Limits::default(), DeadlockPolicy::Ignore).expect("a clock");
         hub.slot = Some(Slot { number: 0, slots: 1 });
         let (peer, outbox) = (Rc::new(Peer::remote("tenant", "")), Outbox::new(1 << 20));
-        let hello = wire::Hello { version: wire::VERSION, ..wire::Hello::default() };
+        let hello = wire::Hello::default();
         let (session, _) = hub.hello(&peer, &hello, &outbox, Instant::now()).expect("welcome");
         let secret = hub.sessions.get(session).expect("a session").secret.tell();
         let wrong = Secret::new().expect("randomness").tell();
@@ -459,7 +458,7 @@ mod tests {
         assert_eq!(resume(&secret, later), (Some(FaultCode::Moved), Some(later)));
         // The session was not touched.
         assert_eq!(resume(&secret, 0), (None, None));
-        let text = r#"{"hello":{"version":1,"resume":{"session":1,"secret":"","epoch":18446744073709551615}}}"#;
+        let text = r#"{"hello":{"resume":{"session":1,"secret":"","epoch":18446744073709551615}}}"#;
         let fault = wire::read::<wire::ToService>(text).expect_err("no epoch");
         assert_eq!(fault.code, FaultCode::BadMessage);
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use navlocks_core::Wait;
 use navlocks_wire::{
-    self as wire, Answer, Ask, Fault, FaultCode, LossCause, Question, QueuePlace, Reply,
+    self as wire, Answer, Ask, Fault, FaultCode, LocksOf, LossCause, Question, QueuePlace, Reply,
     RequestKey, ToClient,
 };
 
@@ -141,7 +141,7 @@ impl Hub {
 
     /// Lets a question wait for the end of grace: until then the answer would be a guess.
     pub(super) fn ask_later(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {
-        if matches!(ask.question, Question::Recovery) {
+        if matches!(ask.question, Question::Locks(LocksOf::Unclaimed)) {
             return self.ask(number, ask, now);
         }
         let own = self.questions.iter().filter(|(asker, _)| *asker == number);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{self as wire, Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
+use navlocks_wire::{Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 
 use super::backlog::Ending;
 use super::claim::unknown_session;
@@ -23,14 +23,6 @@ impl Hub {
         outbox: &Outbox,
         now: Instant,
     ) -> Result<(u32, u64), Fault> {
-        if hello.version != wire::VERSION {
-            let text = format!(
-                "this service speaks version {} of the protocol, the client version {}: use programs of the same version",
-                wire::VERSION,
-                hello.version
-            );
-            return Err(Fault::new(FaultCode::Version, text));
-        }
         if self.is_retired() {
             return Err(Fault::moved(None));
         }
@@ -55,7 +47,6 @@ impl Hub {
         session.note_process(hello.process.as_deref());
         let survives = session.lease.is_some() || self.registry.is_durable();
         let welcome = Welcome {
-            version: wire::VERSION,
             service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
             session: number,
             secret: if survives { session.secret.tell() } else { String::new() },

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use navlocks_core::{Request, Wait};
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, LossCause, Lost, NotListening, Open, Refused,
-    RequestKey, ToClient, ToService,
+    self as wire, ClientKey, Event, Fault, FaultCode, LossCause, NotWatching, Open, Over,
+    RequestKey, ToClient, ToService, Watch,
 };
 
 use super::Hub;
@@ -22,9 +22,7 @@ impl Hub {
         match message {
             ToService::Request(request) if session.is_claiming() => self.claim(number, request)?,
             ToService::Request(request) => self.request(number, request, now)?,
-            ToService::Release(request) | ToService::Abort(request) => {
-                self.give_up(number, request, now);
-            }
+            ToService::End(request) => self.give_up(number, request, now),
             ToService::Ping(ping) => self.sessions.say(number, &ToClient::Pong(ping)),
             ToService::Hello(_) => {
                 let text = "hello is the first message of a connection and comes once";
@@ -37,30 +35,7 @@ impl Hub {
             }
             ToService::Close(client) => self.close(number, client, now)?,
             ToService::Downgrade(asked) => self.downgrade(number, asked, now),
-            ToService::Contention(request) => {
-                if let Some(Known::Live { partition, id }) = session.requests.get(request) {
-                    let (partitions, mut around) = self.around(now);
-                    partitions[partition].watch_contention(id, &mut around);
-                }
-            }
-            ToService::Listen(client) => {
-                let subscribed = match session.client(client)? {
-                    Some(&Client { partition, .. }) => {
-                        self.subscribe(partition, ClientKey::new(number, client))
-                    }
-                    None => Err(session.closed(client, &self.limits)),
-                };
-                let answer = match subscribed {
-                    Ok(()) => ToClient::Listening(client),
-                    Err(fault) => ToClient::NotListening(NotListening { client, fault }),
-                };
-                self.sessions.say(number, &answer);
-            }
-            ToService::Unlisten(client) => {
-                if let Some(&Client { partition, .. }) = session.client(client)? {
-                    self.partitions[partition].unsubscribe(ClientKey::new(number, client));
-                }
-            }
+            ToService::Watch(watch) => self.watch(number, watch, now)?,
             ToService::Ask(ask) if self.found.whole => self.ask_later(number, ask, now)?,
             ToService::Ask(ask) => self.ask(number, ask, now)?,
             ToService::Claimed => self.claimed(number, now)?,
@@ -77,6 +52,38 @@ impl Hub {
         Ok(())
     }
 
+    /// Begins or ends a subscription.
+    fn watch(&mut self, number: u32, watch: Watch, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get(number) else { return Ok(()) };
+        match watch {
+            Watch::Events(client) => {
+                let subscribed = match session.client(client)? {
+                    Some(&Client { partition, .. }) => {
+                        self.subscribe(partition, ClientKey::new(number, client))
+                    }
+                    None => Err(session.closed(client, &self.limits)),
+                };
+                let event = match subscribed {
+                    Ok(()) => Event::Watching(client),
+                    Err(fault) => Event::Refused(NotWatching { client, fault }),
+                };
+                self.sessions.say(number, &ToClient::Event(event));
+            }
+            Watch::NoEvents(client) => {
+                if let Some(&Client { partition, .. }) = session.client(client)? {
+                    self.partitions[partition].unsubscribe(ClientKey::new(number, client));
+                }
+            }
+            Watch::Contention(request) => {
+                if let Some(Known::Live { partition, id }) = session.requests.get(request) {
+                    let (partitions, mut around) = self.around(now);
+                    partitions[partition].watch_contention(id, &mut around);
+                }
+            }
+        }
+        Ok(())
+    }
+
     #[inline]
     fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
@@ -90,8 +97,7 @@ impl Hub {
         if token.is_some() {
             // The service has released this lock, and the client does not know yet.
             self.metrics.losses.not_reclaimed.inc();
-            let lost = Lost::new(request, LossCause::NotReclaimed);
-            self.sessions.say(number, &ToClient::Lost(lost));
+            self.sessions.say(number, &Over::lost(request, LossCause::NotReclaimed).into());
             return Ok(());
         }
         let Some(&Client { partition, id: owner, .. }) = session.client(client)? else {
@@ -154,8 +160,7 @@ impl Hub {
 
     pub(super) fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
         self.metrics.requests.refused.inc();
-        let refused = Refused { id: request, fault, cycle: None };
-        self.sessions.say(number, &ToClient::Refused(refused));
+        self.sessions.say(number, &Over::refused(request, fault).into());
     }
 
     /// Gives a lock a mode that allows more holders. A lock that is claimed has it from the claim.

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, Name, RequestId};
-use navlocks_wire::{self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey};
+use navlocks_wire::{
+    self as wire, Answer, Ask, Fault, FaultCode, LocksOf, Question, Reply, RequestKey,
+};
 
 use crate::audit::Act;
 use crate::hub::common::AskedAcross;
@@ -37,18 +39,20 @@ impl Hub {
             None => Err(session.closed(client, &self.limits)),
         };
         let frame = match (asked, question) {
-            (Ok((partition, _)), Question::Query) => self.query(partition, id, now),
-            (Ok(_), Question::QueryAll) => match &self.slot {
+            (Ok((partition, _)), Question::Locks(LocksOf::Partition)) => {
+                self.query(partition, id, now)
+            }
+            (Ok(_), Question::Locks(LocksOf::All)) => match &self.slot {
                 None => query_all([&*self], &peer, id, now),
                 Some(slot) => {
                     self.common.across.ask(AskedAcross { slot: slot.number, session: number, id });
                     return Ok(());
                 }
             },
-            (Ok(_), Question::Recovery) => {
+            (Ok(_), Question::Locks(LocksOf::Unclaimed)) => {
                 let party = self.party(&peer);
                 let visible = |record: &SessionRecord| peer.local || record.party == party;
-                let reply = Reply::Recovery(self.found.describe(visible, now));
+                let reply = Reply::Unclaimed(self.found.describe(visible, now));
                 let answer = wire::ToClient::Answer(Answer { id, reply });
                 Ok(Frame::own(wire::write(&answer)))
             }
@@ -106,7 +110,7 @@ impl Hub {
                 let looks = &mut Looks::default();
                 let snapshot = partition.snapshot(&self.sessions, &self.room, looks, now, max);
                 let written = snapshot.and_then(|(held, pending)| {
-                    wire::write_within(&Reply::Snapshot { held, pending }, max)
+                    wire::write_within(&Reply::Locks { held, pending }, max)
                 });
                 let share = partition.share.clone();
                 let text = written.map(|text| Text::new(text + Answer::TAIL, share));
@@ -128,8 +132,8 @@ impl Hub {
         let partition = &self.partitions[index];
         let max = self.limits.blocker_entries_max;
         Ok(match question {
-            // Both are answered by frames of their own.
-            Question::Query | Question::QueryAll => return Err(too_long(0)),
+            // They are answered by frames of their own.
+            Question::Locks(_) => return Err(too_long(0)),
             Question::Place if self.found.blind => return Err(self.withheld()),
             Question::Blockers(key) | Question::PlaceOf(key) if self.is_guest(index, key) => {
                 return Err(self.withheld());
@@ -182,8 +186,6 @@ impl Hub {
                 self.audit_force_release(index, client, &name, (count + unclaimed) as u64, now);
                 Reply::Released((count + unclaimed) as u64)
             }
-            // It is about sessions, and was answered before.
-            Question::Recovery => return Err(too_long(0)),
         })
     }
 

@@ -86,7 +86,7 @@ impl Bystander {
                 client.hold(id, "turn");
                 let worked = work() - before;
                 assert!(worked < WORK_MAX, "the service worked for {worked:?} before it answered");
-                client.say(format!(r#"{{"release":{id}}}"#));
+                client.say(format!(r#"{{"end":{id}}}"#));
                 let (mut other, _) = join(address, BYSTANDER);
                 other.say(format!(r#"{{"open":{{"client":1,"partition":"{id}"}}}}"#));
                 other.say(r#"{"request":{"id":1,"client":1,"names":["a"]}}"#);
@@ -96,9 +96,9 @@ impl Bystander {
                     break;
                 }
             }
-            client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+            client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
             let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
-            let Reply::Snapshot { held, .. } = answer.reply else { panic!("not a snapshot") };
+            let Reply::Locks { held, .. } = answer.reply else { panic!("not a snapshot") };
             assert!(
                 held.iter().any(|info| info.token == Some(token)),
                 "the lock is lost: {held:?}"

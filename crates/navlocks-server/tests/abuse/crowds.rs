@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
 use navlocks_server::Access;
-use navlocks_wire::{ToClient, Welcome};
+use navlocks_wire::{Event, ToClient, Welcome};
 
 use crate::bystander::{ABUSER, BYSTANDER, Bystander, connect, join, with_tenants};
 use crate::client::Client;
@@ -53,7 +53,7 @@ fn grant_to_a_hundred_thousand_waiters_leaves_time_for_others() {
     holder.hold(1, "a");
     request_many(&mut waiter, "shared", |_| "a".into());
     waiter.settle();
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     hear_grants(&mut waiter);
     bystander.served_well();
 }
@@ -98,9 +98,7 @@ fn resume_that_gives_up_a_hundred_thousand_requests_leaves_time_for_others() {
     let mut heir = heir_of(&mut holder, &service);
     drop(holder);
     let mut holder = connect(service.tcp, ABUSER);
-    holder.say(format!(
-        r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}"}}}}}}"#
-    ));
+    holder.say(format!(r#"{{"hello":{{"resume":{{"session":{session},"secret":"{secret}"}}}}}}"#));
     assert!(holder.welcome().resumed);
     holder.name_all(&[]);
     hear_grants(&mut heir);
@@ -128,7 +126,7 @@ fn thousands_of_connections_are_served_beside_others() {
     assert!(each < 64 << 10, "{each} bytes for each connection");
     for client in &mut clients {
         client.hold(1, "a");
-        client.say(r#"{"release":1}"#);
+        client.say(r#"{"end":1}"#);
     }
     bystander.served_well();
 }
@@ -149,12 +147,12 @@ fn subscription_in_turn_with_its_end_copies_the_partition_once() {
     }
     let mut others: Vec<Client> = (0..8).map(|_| join(service.tcp, ABUSER).0).collect();
     for other in &mut others {
-        other.say_all(
-            (0..1000).map(|n| if n % 2 == 0 { r#"{"listen":0}"# } else { r#"{"unlisten":0}"# }),
-        );
+        other.say_all((0..1000).map(|n| {
+            if n % 2 == 0 { r#"{"watch":{"events":0}}"# } else { r#"{"watch":{"no-events":0}}"# }
+        }));
     }
     for other in &mut others {
-        (0..500).for_each(|_| assert_eq!(other.hear(), ToClient::Listening(0)));
+        (0..500).for_each(|_| assert_eq!(other.hear(), ToClient::Event(Event::Watching(0))));
     }
     bystander.served_well();
 }
@@ -171,7 +169,7 @@ fn watchers_for_contention_are_told_once_each_and_hold_nobody_up() {
             client.say_all(ids.clone().flat_map(|id| {
                 let request =
                     format!(r#"{{"request":{{"id":{id},"names":["a"],"mode":"shared"}}}}"#);
-                [request, format!(r#"{{"contention":{id}}}"#)]
+                [request, format!(r#"{{"watch":{{"contention":{id}}}}}"#)]
             }));
             for id in ids {
                 client.granted(id);
@@ -183,7 +181,7 @@ fn watchers_for_contention_are_told_once_each_and_hold_nobody_up() {
     other.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     for watcher in &mut watchers {
         for _ in 0..100_000 {
-            assert!(matches!(watcher.hear(), ToClient::Contended(_)));
+            assert!(matches!(watcher.hear(), ToClient::Event(Event::Contended(_))));
         }
     }
     bystander.served_well();
@@ -221,7 +219,7 @@ fn removal_of_a_token_with_thousands_of_sessions_leaves_time_for_others() {
         config.limits.reload_interval = Duration::from_millis(10);
     });
     let watching = Bystander::watch(service.tcp());
-    abandon_sessions(service.tcp(), SESSIONS, r#"{"hello":{"version":1}}"#);
+    abandon_sessions(service.tcp(), SESSIONS, r#"{"hello":{}}"#);
     write(&[&bystander]);
     await_end_of_sessions(&service, SESSIONS / 10);
     watching.served_well();
@@ -232,7 +230,7 @@ fn sessions_whose_leases_lapse_at_one_moment_leave_time_for_others() {
     const SESSIONS: usize = 1_000;
     let service = Running::with(with_tenants);
     let bystander = Bystander::watch(service.tcp());
-    let hello = r#"{"hello":{"version":1,"lease-ms":1000}}"#;
+    let hello = r#"{"hello":{"lease-ms":1000}}"#;
     abandon_sessions(service.tcp(), SESSIONS, hello);
     await_end_of_sessions(&service, SESSIONS / 10);
     bystander.served_well();

@@ -1,7 +1,7 @@
 //! Clients of one tenant that take all memory they can get.
 
 use navlocks_server::Limits;
-use navlocks_wire::{FaultCode, Reply, ToClient};
+use navlocks_wire::{FaultCode, Over, Reply, ToClient, Why};
 
 use crate::bystander::{ABUSER, Bystander, join};
 use crate::client::Client;
@@ -37,7 +37,9 @@ fn event_for_many_subscribers_is_written_once() {
     let used = service.memory() - before;
     assert!(used < 256 << 20, "{used} bytes are used");
     let text = subscribers[0].hear_text();
-    assert!(text.starts_with(r#"{"event":{"client":0,"about":"#) && text.len() > 900_000);
+    assert!(
+        text.starts_with(r#"{"event":{"request":{"client":0,"about":"#) && text.len() > 900_000
+    );
     bystander.served_well();
 }
 
@@ -54,7 +56,10 @@ fn answer_beyond_the_limit_is_refused_before_it_is_built() {
     let before = service.memory();
     let mut askers: Vec<Client> = (0..60).map(|_| join(service.tcp, ABUSER).0).collect();
     for asker in &mut askers {
-        asker.say_all((0..10).map(|id| format!(r#"{{"ask":{{"id":{id},"question":"query"}}}}"#)));
+        asker
+            .say_all((0..10).map(|id| {
+                format!(r#"{{"ask":{{"id":{id},"question":{{"locks":"partition"}}}}}}"#)
+            }));
     }
     for asker in &mut askers {
         for _ in 0..10 {
@@ -77,19 +82,21 @@ fn askers_of_one_moment_share_an_answer() {
         client.hold(id, &format!("name {id}"));
     }
     let before = metric(&service.unix, "snapshots_total");
-    client.say_all((0..64).map(|id| format!(r#"{{"ask":{{"id":{id},"question":"query"}}}}"#)));
+    client.say_all(
+        (0..64).map(|id| format!(r#"{{"ask":{{"id":{id},"question":{{"locks":"partition"}}}}}}"#)),
+    );
     for _ in 0..64 {
         let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
-        let Reply::Snapshot { held, .. } = answer.reply else { panic!("not a snapshot") };
+        let Reply::Locks { held, .. } = answer.reply else { panic!("not a snapshot") };
         assert_eq!(held.len(), 2000);
     }
     let built = metric(&service.unix, "snapshots_total") - before;
     assert!(built < 64, "{built} answers were built");
     // A change is seen at once.
-    client.say(r#"{"release":1}"#);
-    client.say(r#"{"ask":{"id":99,"question":"query"}}"#);
+    client.say(r#"{"end":1}"#);
+    client.say(r#"{"ask":{"id":99,"question":{"locks":"partition"}}}"#);
     let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
-    let Reply::Snapshot { held, .. } = answer.reply else { panic!("not a snapshot") };
+    let Reply::Locks { held, .. } = answer.reply else { panic!("not a snapshot") };
     assert_eq!(held.len(), 1999);
 }
 
@@ -106,7 +113,7 @@ fn answers_left_unread_are_bounded_for_a_tenant() {
         .map(|_| {
             let (mut asker, _) = join(service.tcp, ABUSER);
             asker.say(r#"{"open":{"client":1}}"#);
-            asker.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+            asker.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
             // Makes the next answer another one.
             asker.say(r#"{"request":{"id":1,"client":1,"names":["y"],"mode":"shared"}}"#);
             asker
@@ -161,7 +168,7 @@ fn memory_of_requests_is_counted_as_it_is_used() {
             client.say(thousand(id, "shared", ""));
             match client.hear() {
                 ToClient::Granted(_) => taken += 1,
-                ToClient::Refused(refused) => {
+                ToClient::Over(Over { why: Why::Refused(refused), .. }) => {
                     assert_eq!(refused.fault.code, FaultCode::Limit);
                     if refused.fault.message.contains("tenant") {
                         break 'full;

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use navlocks_wire::{FaultCode, ToClient, Welcome};
+use navlocks_wire::{FaultCode, Over, ToClient, Welcome};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -73,7 +73,7 @@ fn panic_in_a_connection_ends_the_service_and_locks_outlive_it() {
     let held = format!(r#"{waiting},"token":{token}"#);
     let mut holder = Client::claim(service.unix(), &holders, &[&held]);
     holder.settle();
-    assert_eq!(late.hear(), ToClient::Unavailable(1));
-    holder.say(r#"{"release":1}"#);
+    assert_eq!(late.hear(), ToClient::Over(Over::unavailable(1)));
+    holder.say(r#"{"end":1}"#);
     assert!(waiter.granted(1) > token);
 }

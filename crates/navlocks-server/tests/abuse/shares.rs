@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks_wire::{FaultCode, Reply, ToClient};
+use navlocks_wire::{Event, FaultCode, Over, Reply, ToClient, Why};
 
 use crate::bystander::{ABUSER, BYSTANDER, Bystander, connect, join, with_tenants};
 use crate::client::{Client, tcp_stream};
@@ -12,7 +12,9 @@ use crate::running::Running;
 #[track_caller]
 fn refused_by_limit(client: &mut Client) -> String {
     match client.hear() {
-        ToClient::Refused(refused) if refused.fault.code == FaultCode::Limit => {
+        ToClient::Over(Over { why: Why::Refused(refused), .. })
+            if refused.fault.code == FaultCode::Limit =>
+        {
             refused.fault.message
         }
         other => panic!("not refused: {other:?}"),
@@ -30,7 +32,7 @@ fn sessions_of_one_tenant_leave_room_for_others() {
     let mut refused = 0;
     for _ in 0..60 {
         let mut client = connect(service.tcp(), ABUSER);
-        client.say(r#"{"hello":{"version":1,"lease-ms":60000}}"#);
+        client.say(r#"{"hello":{"lease-ms":60000}}"#);
         match client.hear() {
             // The connection breaks, and the session stays for its lease.
             ToClient::Welcome(_) => {}
@@ -62,11 +64,13 @@ fn partition_beyond_the_share_is_refused_alone_and_the_session_goes_on() {
     client.say(r#"{"request":{"id":3,"client":10,"names":["a"]}}"#);
     let message = refused_by_limit(&mut client);
     assert!(message.starts_with("the tenant has 10 partitions"), "{message}");
-    client.say(r#"{"ask":{"id":1,"client":30,"question":"query"}}"#);
+    client.say(r#"{"ask":{"id":1,"client":30,"question":{"locks":"partition"}}}"#);
     let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
     assert!(matches!(answer.reply, Reply::Refused(fault) if fault.code == FaultCode::Limit));
-    client.say(r#"{"listen":30}"#);
-    assert!(matches!(client.hear(), ToClient::NotListening(refused) if refused.client == 30));
+    client.say(r#"{"watch":{"events":30}}"#);
+    assert!(
+        matches!(client.hear(), ToClient::Event(Event::Refused(refused)) if refused.client == 30)
+    );
     // A partition that is closed makes room for another one.
     client.say_all([
         r#"{"close":30}"#,
@@ -132,7 +136,7 @@ fn requests_and_bytes_of_one_tenant_leave_room_for_others() {
     }
     first.say(r#"{"request":{"id":26,"names":["a"]}}"#);
     assert_eq!(refused_by_limit(&mut first), "the tenant has 50 requests, and takes no more");
-    first.say_all((1..=25).map(|id| format!(r#"{{"release":{id}}}"#)));
+    first.say_all((1..=25).map(|id| format!(r#"{{"end":{id}}}"#)));
     // A thousand short names take far more memory than their text.
     let names: Vec<String> = (0..1000).map(|n| format!("\"{n}\"")).collect();
     first.say(format!(r#"{{"request":{{"id":27,"names":[{}]}}}}"#, names.join(",")));

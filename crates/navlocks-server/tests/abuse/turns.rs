@@ -30,7 +30,7 @@ pub(crate) fn hub_with(limits: Limits, deadlocks: DeadlockPolicy) -> Hub {
 }
 
 pub(crate) fn join(hub: &mut Hub) -> Session {
-    say_hello(hub, r#"{"hello":{"version":1}}"#).0
+    say_hello(hub, r#"{"hello":{}}"#).0
 }
 
 /// Begins a connection. Returns its session, and the messages that come at once after the welcome.
@@ -69,7 +69,7 @@ impl Session {
     pub(crate) fn begin_resume(&self, hub: &mut Hub) -> Self {
         let Self { number, secret, .. } = self;
         let resume = format!(r#"{{"session":{number},"secret":"{secret}"}}"#);
-        say_hello(hub, &format!(r#"{{"hello":{{"version":1,"resume":{resume}}}}}"#)).0
+        say_hello(hub, &format!(r#"{{"hello":{{"resume":{resume}}}}}"#)).0
     }
 
     /// Goes on over another connection with these clients and requests.
@@ -152,7 +152,7 @@ fn grant_to_many_waiters_is_sent_in_turns() {
     holder.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
     waiter.request_all(&mut hub, "shared");
     assert_eq!(waiter.take(), [""; 0]);
-    holder.say(&mut hub, r#"{"release":1}"#);
+    holder.say(&mut hub, r#"{"end":1}"#);
     let granted = waiter.take_in_turns(&mut hub);
     assert_eq!(numbers(&granted, "granted"), (1..=MANY).collect::<Vec<_>>());
 }
@@ -166,7 +166,7 @@ fn steal_from_many_holders_is_sent_in_turns() {
     thief.say(&mut hub, r#"{"request":{"id":1,"names":["a"],"wait":"steal"}}"#);
     assert_eq!(thief.take(), [""; 0], "the thief comes after the losses");
     let lost = holder.take_in_turns(&mut hub);
-    assert_eq!(numbers(&lost, "lost"), (1..=MANY).collect::<Vec<_>>());
+    assert_eq!(numbers(&lost, "over"), (1..=MANY).collect::<Vec<_>>());
     assert_eq!(numbers(&thief.take(), "granted"), [1]);
 }
 
@@ -176,10 +176,11 @@ fn contention_of_many_holders_is_sent_in_turns() {
     let (other, holder) = (join(&mut hub), join(&mut hub));
     holder.request_all(&mut hub, "shared");
     holder.take();
-    (1..=MANY).for_each(|id| holder.say(&mut hub, &format!(r#"{{"contention":{id}}}"#)));
+    (1..=MANY)
+        .for_each(|id| holder.say(&mut hub, &format!(r#"{{"watch":{{"contention":{id}}}}}"#)));
     other.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
     let told = holder.take_in_turns(&mut hub);
-    assert_eq!(numbers(&told, "contended").len(), MANY as usize);
+    assert_eq!(numbers(&told, "event").len(), MANY as usize);
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn end_of_a_session_with_many_clients_is_done_in_turns() {
     holder.request_by_many_clients(&mut hub);
     heir.request_many_names(&mut hub);
     assert_eq!(heir.take(), [""; 0]);
-    subscriber.say(&mut hub, r#"{"listen":0}"#);
+    subscriber.say(&mut hub, r#"{"watch":{"events":0}}"#);
     subscriber.take();
     hub.leave(holder.number, holder.connection, Instant::now());
     let mut all = Vec::new();
@@ -245,7 +246,7 @@ fn resume_that_gives_up_many_requests_is_done_in_turns() {
     let mut granted = numbers(&heir.take_in_turns(&mut hub), "granted");
     granted.sort_unstable();
     assert!(granted.into_iter().eq(2..MANY));
-    holder.say(&mut hub, r#"{"release":1}"#);
+    holder.say(&mut hub, r#"{"end":1}"#);
     assert_eq!(numbers(&heir.take(), "granted"), [1]);
 }
 
@@ -272,7 +273,7 @@ fn resume_after_many_losses_sends_each() {
     while hub.go_on(Instant::now()) {}
     let alive: Vec<u64> = (1..=MANY).collect();
     let (_, lost) = holder.resume(&mut hub, &[0], &alive);
-    assert!(numbers(&lost, "lost") == alive);
+    assert!(numbers(&lost, "over") == alive);
 }
 
 #[test]
@@ -297,8 +298,8 @@ fn input_before_the_rest_is_sent_finds_all_of_it_sent() {
     let (holder, waiter) = (join(&mut hub), join(&mut hub));
     holder.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
     waiter.request_all(&mut hub, "shared");
-    holder.say(&mut hub, r#"{"release":1}"#);
-    waiter.say(&mut hub, &format!(r#"{{"release":{MANY}}}"#));
+    holder.say(&mut hub, r#"{"end":1}"#);
+    waiter.say(&mut hub, &format!(r#"{{"end":{MANY}}}"#));
     assert_eq!(numbers(&waiter.take(), "granted").len(), MANY as usize);
     assert!(!hub.go_on(Instant::now()));
     hub.leave(waiter.number, waiter.connection, Instant::now());
@@ -312,11 +313,11 @@ fn slow_subscribers_take_a_bounded_part_of_a_large_step() {
     holder.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
     waiter.request_all(&mut hub, "shared");
     let small = Outbox::new(10_000);
-    let ToService::Hello(hello) = read(r#"{"hello":{"version":1}}"#) else { panic!("not hello") };
+    let ToService::Hello(hello) = read(r#"{"hello":{}}"#) else { panic!("not hello") };
     let peer = Rc::new(Peer::remote("tenant", ""));
     let (slow, _) = hub.hello(&peer, &hello, &small, Instant::now()).expect("welcome");
-    hub.message(slow, read(r#"{"listen":0}"#), Instant::now()).expect("it is taken");
-    holder.say(&mut hub, r#"{"release":1}"#);
+    hub.message(slow, read(r#"{"watch":{"events":0}}"#), Instant::now()).expect("it is taken");
+    holder.say(&mut hub, r#"{"end":1}"#);
     let granted = waiter.take_in_turns(&mut hub);
     assert_eq!(granted.len(), MANY as usize);
     let mut frames: VecDeque<Frame> = VecDeque::new();
@@ -340,7 +341,7 @@ fn request_behind_too_many_waits_without_a_search_for_deadlocks() {
         first.say(&mut hub, r#"{"request":{"id":2,"names":["b"]}}"#);
         second.take();
         second.say(&mut hub, r#"{"request":{"id":2,"names":["a"]}}"#);
-        let refused = second.take().iter().any(|text| text.starts_with(r#"{"refused""#));
+        let refused = second.take().iter().any(|text| text.contains(r#""why":{"refused""#));
         assert_eq!(refused, is_found, "behind {waiters} waiters");
     }
 }
@@ -359,7 +360,7 @@ fn question_about_a_place_behind_too_many_is_refused() {
     }
     last.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
     assert!(place(&mut hub).contains(r#""before":99"#));
-    last.say(&mut hub, r#"{"abort":1}"#);
+    last.say(&mut hub, r#"{"end":1}"#);
     others.say(&mut hub, r#"{"request":{"id":101,"names":["a"]}}"#);
     last.say(&mut hub, r#"{"request":{"id":2,"names":["a"]}}"#);
     let answer = place(&mut hub);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use navlocks_server::{Access, Config, SharedOrigins, TlsFiles};
-use navlocks_wire::{FaultCode, Reply, ToClient};
+use navlocks_wire::{FaultCode, Over, Reply, ToClient, Why};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -55,7 +55,7 @@ fn is_free(client: &mut Client, id: u64, name: &str) -> bool {
     client.say(format!(r#"{{"request":{{"id":{id},"names":["{name}"],"wait":"if-available"}}}}"#));
     match client.hear() {
         ToClient::Granted(_) => true,
-        ToClient::Unavailable(_) => false,
+        ToClient::Over(Over { why: Why::Unavailable, .. }) => false,
         other => panic!("neither granted nor unavailable: {other:?}"),
     }
 }
@@ -69,7 +69,7 @@ fn without_a_known_token_nobody_comes_in() {
         &[("Authorization", "Bearer 0123456789abcdef-")],
         &[("Authorization", "Bearer bakery:0123456789abcdef-b")],
         &[("Authorization", "Basic 0123456789abcdef-b")],
-        &[("Sec-WebSocket-Protocol", "navlocks.1, navlocks.token.!!!")],
+        &[("Sec-WebSocket-Protocol", "navlocks.2, navlocks.token.!!!")],
     ] {
         let mut client = connect(service.tcp(), headers);
         assert_eq!(client.error(), (FaultCode::Unauthorized, 1008), "{headers:?}");
@@ -88,7 +88,7 @@ fn d19_each_tenant_has_its_own_locks() {
         assert!(is_free(client, 1, "oven"));
     }
     let protocol = format!("navlocks.token.{}", URL_SAFE_NO_PAD.encode("0123456789abcdef-b"));
-    let protocols = format!("navlocks.1, {protocol}");
+    let protocols = format!("navlocks.2, {protocol}");
     let mut page = connect(service.tcp(), &[("Sec-WebSocket-Protocol", &protocols)]);
     page.hello();
     assert!(!is_free(&mut page, 1, "oven"));
@@ -103,21 +103,21 @@ fn d19_questions_do_not_reach_into_other_partitions() {
     bakery.hold(1, "oven");
     bakery.say_all([
         r#"{"request":{"id":2,"names":["oven"]}}"#,
-        r#"{"ask":{"id":1,"question":"query"}}"#,
+        r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#,
     ]);
     let ToClient::Answer(answer) = bakery.hear() else { panic!("no answer") };
-    let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
+    let Reply::Locks { held, pending } = answer.reply else { panic!("no snapshot") };
     let (held, pending) = (held[0].about.request, pending[0].about.request);
     let mut forge = with_token(service.tcp(), "0123456789abcdef-f");
     forge.listen();
     forge.say_all([
-        r#"{"ask":{"id":1,"question":"query"}}"#.to_owned(),
+        r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#.to_owned(),
         format!(r#"{{"ask":{{"id":1,"question":{{"blockers":"{pending}"}}}}}}"#),
         format!(r#"{{"ask":{{"id":1,"question":{{"contended":"{held}"}}}}}}"#),
         r#"{"ask":{"id":1,"question":{"force-release":"oven"}}}"#.to_owned(),
     ]);
     for nothing in [
-        Reply::Snapshot { held: vec![], pending: vec![] },
+        Reply::Locks { held: vec![], pending: vec![] },
         Reply::Blockers { hard: vec![], soft: vec![] },
         Reply::Contended(false),
         Reply::Released(0),
@@ -125,7 +125,7 @@ fn d19_questions_do_not_reach_into_other_partitions() {
         let ToClient::Answer(answer) = forge.hear() else { panic!("no answer") };
         assert_eq!(answer.reply, nothing);
     }
-    bakery.say(r#"{"release":1}"#);
+    bakery.say(r#"{"end":1}"#);
     bakery.granted(2);
     forge.settle();
 }
@@ -135,7 +135,7 @@ fn f08_partitions_of_one_tenant_are_independent() {
     let service = Running::start();
     let mut client = Client::unix(service.unix());
     client.hold(1, "a");
-    let mut other = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"other"}"#);
+    let mut other = Client::tcp_hello(service.tcp(), r#"{"partition":"other"}"#);
     other.welcome();
     other.hold(1, "a");
 }
@@ -373,7 +373,7 @@ fn certificate_is_read_again_and_sessions_go_on() {
     later.hello();
     assert!(!is_free(&mut later, 1, "a"));
     assert!(tls_client(service.tcp(), &first).is_none());
-    kept.say(r#"{"release":1}"#);
+    kept.say(r#"{"end":1}"#);
     kept.settle();
     assert!(is_free(&mut later, 2, "a"));
 }
@@ -439,7 +439,7 @@ fn tls_carries_the_same_protocol() {
     first.hold(1, "a");
     second.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     second.settle();
-    first.say(r#"{"release":1}"#);
+    first.say(r#"{"end":1}"#);
     second.granted(1);
     // A client without TLS is not understood, and disturbs no other one.
     let mut plain = tcp_stream(address);
@@ -473,7 +473,7 @@ fn tokens_are_read_again_and_a_removed_one_ends_its_sessions() {
     with_token(service.tcp(), "0123456789abcdef-m").hold(1, "a");
     // Its session has gone on.
     assert!(!is_free(&mut with_token(service.tcp(), "0123456789abcdef-b"), 1, "a"));
-    bakery.say(r#"{"release":1}"#);
+    bakery.say(r#"{"end":1}"#);
     bakery.settle();
     let mut refused = connect(service.tcp(), &[("Authorization", "Bearer 0123456789abcdef-f")]);
     assert_eq!(refused.error().0, FaultCode::Unauthorized);

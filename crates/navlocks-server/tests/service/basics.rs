@@ -1,6 +1,8 @@
 //! Each message, once.
 
-use navlocks_wire::{FaultCode, LossCause, Lost, Reply, RequestKey, ToClient, What};
+use navlocks_wire::{
+    Event, FaultCode, LossCause, Lost, Over, Reply, RequestKey, ToClient, What, Why,
+};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -14,7 +16,7 @@ fn a_lock_passes_from_one_connection_to_the_next() {
     let held = first.hold(1, "a");
     second.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     second.settle();
-    first.say(r#"{"release":1}"#);
+    first.say(r#"{"end":1}"#);
     assert!(second.granted(1) > held);
 }
 
@@ -29,10 +31,10 @@ fn a_thousand_requests_are_answered_in_order() {
         assert!(token > last);
         last = token;
     }
-    client.say_all((1..=1000).map(|id| format!(r#"{{"release":{id}}}"#)));
-    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    client.say_all((1..=1000).map(|id| format!(r#"{{"end":{id}}}"#)));
+    client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
     let ToClient::Answer(answer) = client.hear() else { panic!("no answer") };
-    assert_eq!(answer.reply, Reply::Snapshot { held: vec![], pending: vec![] });
+    assert_eq!(answer.reply, Reply::Locks { held: vec![], pending: vec![] });
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn if_available_says_unavailable() {
     let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
     first.hold(1, "a");
     second.say(r#"{"request":{"id":1,"names":["a"],"wait":"if-available"}}"#);
-    assert_eq!(second.hear(), ToClient::Unavailable(1));
+    assert_eq!(second.hear(), ToClient::Over(Over::unavailable(1)));
 }
 
 #[test]
@@ -54,7 +56,7 @@ fn a_thief_is_named() {
     thief.granted(5);
     let cause = LossCause::Stolen(RequestKey::new(welcome.session, 5));
     let words = Some(r"night\u{7}ly".into());
-    assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause, thief: words }));
+    assert_eq!(first.hear(), ToClient::Over(Over::lost_to(1, cause, words)));
     // Over a Unix socket the service knows the process, and cuts a long tag.
     let mut second = Client::unix(service.unix());
     for tag in [String::new(), "t".repeat(200)] {
@@ -63,7 +65,9 @@ fn a_thief_is_named() {
             format!(r#"{{"id":{},"names":["b"],"wait":"steal","tag":"{tag}"}}"#, 1 + tag.len());
         second.say(format!(r#"{{"request":{request}}}"#));
         second.granted(1 + tag.len() as u64);
-        let ToClient::Lost(Lost { thief: Some(words), .. }) = thief.hear() else {
+        let ToClient::Over(Over { why: Why::Lost(Lost { thief: Some(words), .. }), .. }) =
+            thief.hear()
+        else {
             panic!("no loss")
         };
         let name = if tag.is_empty() {
@@ -73,12 +77,12 @@ fn a_thief_is_named() {
         };
         assert!(words.starts_with(&name), "{words}");
         assert!(words.ends_with(&format!(" (pid {})", std::process::id())), "{words}");
-        second.say(format!(r#"{{"release":{}}}"#, 1 + tag.len()));
+        second.say(format!(r#"{{"end":{}}}"#, 1 + tag.len()));
     }
     // Taking note is no release of the thief's.
-    first.say(r#"{"release":1}"#);
+    first.say(r#"{"end":1}"#);
     first.say(r#"{"request":{"id":2,"names":["a"],"wait":"if-available"}}"#);
-    assert_eq!(first.hear(), ToClient::Unavailable(2));
+    assert_eq!(first.hear(), ToClient::Over(Over::unavailable(2)));
 }
 
 #[test]
@@ -88,11 +92,11 @@ fn an_abort_leaves_the_queue_and_releases_what_was_granted() {
     first.hold(1, "a");
     second.say_all([
         r#"{"request":{"id":1,"names":["a"]}}"#,
-        r#"{"abort":1}"#,
+        r#"{"end":1}"#,
         r#"{"request":{"id":2,"names":["a"]}}"#,
     ]);
     second.settle();
-    first.say(r#"{"abort":1}"#);
+    first.say(r#"{"end":1}"#);
     second.granted(2);
 }
 
@@ -101,17 +105,17 @@ fn contention_is_told_once() {
     let service = Running::start();
     let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
     first.hold(1, "a");
-    first.say(r#"{"contention":1}"#);
+    first.say(r#"{"watch":{"contention":1}}"#);
     first.settle();
     second.say_all([
         r#"{"request":{"id":1,"names":["a"]}}"#,
         r#"{"request":{"id":2,"names":["a"]}}"#,
     ]);
     second.settle();
-    assert_eq!(first.hear(), ToClient::Contended(1));
+    assert_eq!(first.hear(), ToClient::Event(Event::Contended(1)));
     first.settle();
-    first.say(r#"{"contention":1}"#);
-    assert_eq!(first.hear(), ToClient::Contended(1));
+    first.say(r#"{"watch":{"contention":1}}"#);
+    assert_eq!(first.hear(), ToClient::Event(Event::Contended(1)));
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn a_listener_hears_of_everything() {
     drop(holder);
     let heard: Vec<_> = (0..5)
         .map(|_| match listener.hear() {
-            ToClient::Event(event) => {
+            ToClient::Event(Event::Request(event)) => {
                 assert_eq!(event.about.pid, Some(std::process::id()));
                 (event.about.request.request, event.what)
             }
@@ -143,7 +147,7 @@ fn a_listener_hears_of_everything() {
             (2, What::Aborted(LossCause::ClientEnded)),
         ]
     );
-    listener.say(r#"{"unlisten":0}"#);
+    listener.say(r#"{"watch":{"no-events":0}}"#);
     listener.settle();
     listener.hold(1, "b");
 }
@@ -162,8 +166,8 @@ fn clients_of_one_session_are_in_their_own_partitions_and_end_alone() {
     client.say(r#"{"close":0}"#);
     client.granted(3);
     client.say(r#"{"request":{"id":4,"names":["a"]}}"#);
-    let ToClient::Refused(refused) = client.hear() else { panic!("taken for a closed client") };
-    assert_eq!((refused.id, refused.fault.code), (4, FaultCode::BadState));
+    let (id, refused) = client.refused();
+    assert_eq!((id, refused.fault.code), (4, FaultCode::BadState));
 }
 
 #[test]
@@ -176,10 +180,10 @@ fn a_deadlock_is_refused_when_the_service_refuses_them() {
     first.say(r#"{"request":{"id":2,"names":["b"]}}"#);
     first.settle();
     second.say(r#"{"request":{"id":2,"names":["a"]}}"#);
-    let ToClient::Refused(refused) = second.hear() else { panic!("not refused") };
-    assert_eq!((refused.id, refused.fault.code), (2, FaultCode::Deadlock));
+    let (id, refused) = second.refused();
+    assert_eq!((id, refused.fault.code), (2, FaultCode::Deadlock));
     assert_eq!(refused.cycle.map(|cycle| cycle.requests.len()), Some(4));
-    second.say(r#"{"release":1}"#);
+    second.say(r#"{"end":1}"#);
     first.granted(2);
 }
 
@@ -197,7 +201,9 @@ fn questions_are_answered() {
             other => panic!("not an answer: {other:?}"),
         }
     };
-    let Reply::Snapshot { held, pending } = ask(r#""query""#) else { panic!("no snapshot") };
+    let Reply::Locks { held, pending } = ask(r#"{"locks":"partition"}"#) else {
+        panic!("no snapshot")
+    };
     let (held, pending) = (held[0].about.request, pending[0].about.request);
     assert_ne!(held.session, pending.session);
     let blockers = Reply::Blockers { hard: vec![held], soft: vec![] };
@@ -206,7 +212,7 @@ fn questions_are_answered() {
     assert_eq!(ask(r#""deadlocks""#), Reply::Deadlocks(vec![]));
     assert_eq!(ask(r#"{"force-release":"b"}"#), Reply::Released(0));
     first.say(r#"{"ask":{"id":10,"question":{"force-release":"a"}}}"#);
-    assert_eq!(first.hear(), ToClient::Lost(Lost::new(1, LossCause::ForceReleased)));
+    assert_eq!(first.hear(), ToClient::Over(Over::lost(1, LossCause::ForceReleased)));
     second.granted(1);
 }
 
@@ -248,24 +254,24 @@ fn process_of_a_client_over_tcp_is_shown_as_the_client_describes_it() {
     let service = Running::start();
     let described = ["4711@build-7", "two\\nlines", &"x".repeat(257)];
     for (described, shown) in described.iter().zip([Some("4711@build-7"), None, None]) {
-        let hello = format!(r#"{{"version":1,"process":"{described}"}}"#);
+        let hello = format!(r#"{{"process":"{described}"}}"#);
         let mut client = Client::tcp_hello(service.tcp(), &hello);
         client.welcome();
         client.hold(1, "a");
-        client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+        client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
         let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
-        let Reply::Snapshot { held, .. } = answer.reply else { panic!("no snapshot") };
+        let Reply::Locks { held, .. } = answer.reply else { panic!("no snapshot") };
         assert_eq!((held[0].about.process.as_deref(), held[0].about.pid), (shown, None));
         client.leave();
     }
     // Over a Unix socket the kernel tells.
     let mut client = Client::silent(crate::client::unix_stream(service.unix()));
-    client.say(r#"{"hello":{"version":1,"process":"1@elsewhere"}}"#);
+    client.say(r#"{"hello":{"process":"1@elsewhere"}}"#);
     client.welcome();
     client.hold(1, "a");
-    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
     let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
-    let Reply::Snapshot { held, .. } = answer.reply else { panic!("no snapshot") };
+    let Reply::Locks { held, .. } = answer.reply else { panic!("no snapshot") };
     assert_eq!(held[0].about.process, None);
     assert_eq!(held[0].about.pid, Some(std::process::id()));
 }

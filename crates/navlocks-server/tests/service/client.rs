@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use navlocks_wire::{self as wire, Granted, ToClient, Welcome};
+use navlocks_wire::{self as wire, Event, Granted, Over, Refused, ToClient, Welcome, Why};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
@@ -34,7 +34,7 @@ pub(crate) fn handshake() -> Request {
 pub(crate) fn resumption(welcome: &Welcome) -> String {
     let Welcome { session, secret, epoch, .. } = welcome;
     let resume = format!(r#""session":{session},"secret":"{secret}","epoch":{epoch}"#);
-    format!(r#"{{"hello":{{"version":1,"resume":{{{resume}}}}}}}"#)
+    format!(r#"{{"hello":{{"resume":{{{resume}}}}}}}"#)
 }
 
 pub(crate) fn unix_stream(path: &Path) -> UnixStream {
@@ -96,7 +96,7 @@ impl Client {
     }
 
     pub(crate) fn hello(&mut self) -> Welcome {
-        self.say(r#"{"hello":{"version":1}}"#);
+        self.say(r#"{"hello":{}}"#);
         self.welcome()
     }
 
@@ -144,8 +144,8 @@ impl Client {
 
     /// Hears of everything from now on.
     pub(crate) fn listen(&mut self) {
-        self.say(r#"{"listen":0}"#);
-        assert_eq!(self.hear(), ToClient::Listening(0));
+        self.say(r#"{"watch":{"events":0}}"#);
+        assert_eq!(self.hear(), ToClient::Event(Event::Watching(0)));
     }
 
     /// Requests an exclusive lock that is free.
@@ -192,6 +192,15 @@ impl Client {
         self.name_all(requests);
     }
 
+    /// Hears that a request is refused. Returns its number, and the refusal.
+    #[track_caller]
+    pub(crate) fn refused(&mut self) -> (u64, Refused) {
+        match self.hear() {
+            ToClient::Over(Over { id, why: Why::Refused(refused) }) => (id, refused),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
     /// Why the service ends the connection, and the code of its close frame.
     pub(crate) fn error(&mut self) -> (wire::FaultCode, u16) {
         let fault = match self.hear() {
@@ -208,7 +217,7 @@ impl Client {
 /// The handshake of a connection whose bytes are written by hand.
 pub(crate) const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-    Sec-WebSocket-Protocol: navlocks.1\r\n\r\n";
+    Sec-WebSocket-Protocol: navlocks.2\r\n\r\n";
 
 /// A frame whose mask changes nothing.
 pub(crate) fn frame(head: u8, payload: &[u8]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Downgrades: a lock gets a mode that allows more holders, in place.
 
 use navlocks_core::Mode;
-use navlocks_wire::{Downgrade, LossCause, Lost, Reply, ToClient, Welcome, What};
+use navlocks_wire::{Downgrade, Event, LossCause, Over, Reply, ToClient, Welcome, What};
 
 use crate::client::{Client, tcp_stream};
 use crate::running::Running;
@@ -29,9 +29,9 @@ fn claim_by_tcp(service: &Running, welcome: &Welcome, claim: &str) -> Client {
 
 /// Returns the modes of the locks held and requests pending.
 fn modes(client: &mut Client) -> (Vec<Mode>, Vec<Mode>) {
-    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
     let ToClient::Answer(answer) = client.hear() else { panic!("no answer") };
-    let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
+    let Reply::Locks { held, pending } = answer.reply else { panic!("no snapshot") };
     let modes = |infos: Vec<navlocks_wire::Info>| infos.iter().map(|it| it.about.mode).collect();
     (modes(held), modes(pending))
 }
@@ -51,7 +51,7 @@ fn w01_downgrade_lets_readers_in_and_subscribers_see_the_new_mode() {
     downgraded(&mut holder, Mode::Shared);
     reader.granted(1);
     let events = [(); 2].map(|()| match subscriber.hear() {
-        ToClient::Event(event) => (event.about.mode, event.what),
+        ToClient::Event(Event::Request(event)) => (event.about.mode, event.what),
         other => panic!("no event: {other:?}"),
     });
     assert_eq!(events[0], (Mode::Shared, What::Downgraded));
@@ -82,7 +82,7 @@ fn w03_downgrade_of_a_lost_or_unknown_lock_has_no_answer() {
     other.say(r#"{"ask":{"id":1,"question":{"force-release":"a"}}}"#);
     other.hear();
     holder.say_all([TO_SHARED, r#"{"downgrade":{"id":9,"mode":"shared"}}"#]);
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LossCause::ForceReleased)));
+    assert_eq!(holder.hear(), ToClient::Over(Over::lost(1, LossCause::ForceReleased)));
     holder.settle();
     // Neither has a pending request.
     other.hold(2, "a");
@@ -109,7 +109,7 @@ fn w04_downgraded_lock_has_its_mode_after_a_kill() {
     reader.say(READ);
     reader.settle();
     assert_eq!(modes(&mut holder), (vec![Mode::Shared], vec![Mode::Exclusive, Mode::Shared]));
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     assert!(writer.granted(2) > token);
 }
 
@@ -166,5 +166,5 @@ fn w04_downgrade_whose_message_was_lost_counts_by_the_claim() {
     // A claim of the stricter mode is no claim of this lock any more.
     let claim = claim_of(token, r#"{"limit":3}"#);
     let mut holder = claim_by_tcp(&service, &welcome, &claim);
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LossCause::NotReclaimed)));
+    assert_eq!(holder.hear(), ToClient::Over(Over::lost(1, LossCause::NotReclaimed)));
 }

@@ -54,7 +54,7 @@ fn a_service_that_nobody_uses_ends_by_itself() {
     client.hold(1, "a");
     client.say(r#""bye""#);
     // A session without a connection counts as somebody.
-    let hello = r#"{"version":1,"lease-ms":10}"#;
+    let hello = r#"{"lease-ms":10}"#;
     Client::tcp_hello(service.tcp(), hello).welcome();
     let (ended, folder) = service.wait();
     ended.unwrap();

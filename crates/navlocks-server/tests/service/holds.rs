@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{FaultCode, LossCause, Lost, ToClient};
+use navlocks_wire::{FaultCode, LossCause, Over, ToClient};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -23,7 +23,7 @@ fn h01_lock_is_lost_at_its_deadline_and_the_next_request_granted() {
     other.say(request(1, 1 << 52));
     other.granted(1);
     assert!(begun.elapsed() >= Duration::from_millis(40));
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LOST)));
+    assert_eq!(holder.hear(), ToClient::Over(Over::lost(1, LOST)));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn h04_deadline_goes_on_over_a_kill() {
     let claim = format!(r#""id":1,"names":["a"],"max-hold-ms":3000,"token":{token},"ms":0"#);
     let mut holder = Client::claim(service.unix(), &welcome, &[&claim]);
     holder.settle();
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LOST)));
+    assert_eq!(holder.hear(), ToClient::Over(Over::lost(1, LOST)));
     let held = granted.elapsed();
     assert!(held < MAX + MAX / 2, "the time began anew: {held:?}");
 }
@@ -67,9 +67,9 @@ fn h04_deadline_passes_while_the_holder_is_absent() {
     other.granted(1);
     let claim = format!(r#""id":1,"names":["a"],"max-hold-ms":200,"token":{token},"ms":0"#);
     let mut holder = Client::claim(service.unix(), &welcome, &[&claim]);
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LOST)));
+    assert_eq!(holder.hear(), ToClient::Over(Over::lost(1, LOST)));
     // A connection that breaks is no end of the time either.
-    other.say(r#"{"release":1}"#);
+    other.say(r#"{"end":1}"#);
     let (mut holder, welcome) = Client::tcp(service.tcp());
     holder.say(request(1, 200));
     let token = holder.granted(1);
@@ -80,5 +80,5 @@ fn h04_deadline_passes_while_the_holder_is_absent() {
     assert!(holder.welcome().resumed);
     let claim = format!(r#""id":1,"names":["a"],"max-hold-ms":200,"token":{token},"ms":0"#);
     holder.name_all(&[&claim]);
-    assert_eq!(holder.hear(), ToClient::Lost(Lost::new(1, LOST)));
+    assert_eq!(holder.hear(), ToClient::Over(Over::lost(1, LOST)));
 }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use navlocks_wire::{FaultCode, ToClient};
+use navlocks_wire::{Event, FaultCode, Over, ToClient, Why};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{Client, UPGRADE, frame, tcp_stream, unix_stream};
@@ -48,13 +48,13 @@ fn text_that_is_no_message_ends_the_session() {
         r#"{"request":{"id":18446744073709551616,"names":["a"]}}"#,
         r#"{"request":{"id":9007199254740992,"names":["a"]}}"#,
         r#"{"open":{"client":9007199254740992}}"#,
-        r#"{"ask":{"id":9007199254740992,"question":"query"}}"#,
+        r#"{"ask":{"id":9007199254740992,"question":{"locks":"partition"}}}"#,
         r#"{"ping":9007199254740992}"#,
         r#"{"request":{"id":2,"names":["a"],"colour":"red"}}"#,
         r#"{"request":{"id":2,"names":"a"}}"#,
         r#"{"request":{"id":2,"names":["a"],"wait":"forever"}}"#,
-        r#"{"release":1} {"release":1}"#,
-        r#"{"release":1,"abort":1}"#,
+        r#"{"end":1} {"end":1}"#,
+        r#"{"end":1,"end":1}"#,
         r#"{"ask":{"id":1,"question":{"blockers":"1"}}}"#,
         &deep,
     ] {
@@ -66,16 +66,16 @@ fn text_that_is_no_message_ends_the_session() {
 fn messages_that_make_no_sense_here_end_the_session() {
     let service = Running::start();
     for said in [
-        &[r#"{"hello":{"version":1}}"#][..],
+        &[r#"{"hello":{}}"#][..],
         // Used twice, and smaller than the last one.
-        &[r#"{"release":1}"#, r#"{"request":{"id":1,"names":["a"]}}"#],
+        &[r#"{"end":1}"#, r#"{"request":{"id":1,"names":["a"]}}"#],
         &[r#"{"request":{"id":9,"names":["a"]}}"#, r#"{"request":{"id":8,"names":["b"]}}"#],
         &[r#"{"request":{"id":2,"client":7,"names":["a"]}}"#],
         &[r#"{"open":{"client":0}}"#],
         &[r#"{"open":{"client":2}}"#, r#"{"open":{"client":1}}"#],
         &[r#"{"close":5}"#],
-        &[r#"{"listen":5}"#],
-        &[r#"{"ask":{"id":1,"client":5,"question":"query"}}"#],
+        &[r#"{"watch":{"events":5}}"#],
+        &[r#"{"ask":{"id":1,"client":5,"question":{"locks":"partition"}}}"#],
     ] {
         is_fatal(&service, said, FaultCode::BadState);
     }
@@ -86,10 +86,10 @@ fn numbers_that_mean_nothing_do_nothing() {
     let service = Running::start();
     let mut client = Client::unix(service.unix());
     client.say_all([
-        r#"{"release":99}"#,
-        r#"{"abort":18446744073709551615}"#,
-        r#"{"contention":5}"#,
-        r#"{"unlisten":0}"#,
+        r#"{"end":99}"#,
+        r#"{"end":18446744073709551615}"#,
+        r#"{"watch":{"contention":5}}"#,
+        r#"{"watch":{"no-events":0}}"#,
     ]);
     client.settle();
     client.hold(1, "a");
@@ -102,15 +102,6 @@ fn largest_number_of_the_wire_is_taken() {
     client.say(r#"{"ping":9007199254740991}"#);
     assert_eq!(client.hear(), ToClient::Pong((1 << 53) - 1));
     client.hold((1 << 53) - 1, "a");
-}
-
-#[test]
-fn another_version_is_refused() {
-    let service = Running::start();
-    for version in [0, 2, u32::MAX] {
-        let mut client = Client::tcp_hello(service.tcp(), &format!(r#"{{"version":{version}}}"#));
-        assert_eq!(client.error(), (FaultCode::Version, 1002));
-    }
 }
 
 #[test]
@@ -133,7 +124,7 @@ fn binary_frames_are_refused() {
 fn by_hand(service: &Running) -> std::net::TcpStream {
     let mut stream = tcp_stream(service.tcp());
     stream.write_all(UPGRADE.as_bytes()).expect("it listens");
-    stream.write_all(&frame(0x81, br#"{"hello":{"version":1}}"#)).expect("it listens");
+    stream.write_all(&frame(0x81, br#"{"hello":{}}"#)).expect("it listens");
     stream
 }
 
@@ -212,7 +203,7 @@ fn a_message_in_pieces_is_taken_and_half_of_one_is_not() {
     pieces.extend(frame(0x89, b"ping"));
     pieces.extend(frame(0x80, br#":1,"names":["a"]}}"#));
     // Half of a frame, and then nothing: the lease ends it.
-    pieces.extend(&frame(0x81, br#"{"release":1}"#)[..9]);
+    pieces.extend(&frame(0x81, br#"{"end":1}"#)[..9]);
     stream.write_all(&pieces).unwrap();
     // Otherwise the other client could be first.
     read_until(&mut stream, r#"{"granted":{"id":1"#);
@@ -255,7 +246,7 @@ fn half_of_a_connection_that_is_closed_ends_it() {
 fn who_does_not_read_is_not_waited_for() {
     let service = Running::with(|config| config.limits.outbox_bytes_max = 100_000);
     let mut deaf = Client::unix(service.unix());
-    deaf.say_all([r#"{"request":{"id":1,"names":["a"]}}"#, r#"{"listen":0}"#]);
+    deaf.say_all([r#"{"request":{"id":1,"names":["a"]}}"#, r#"{"watch":{"events":0}}"#]);
     let mut busy = Client::unix(service.unix());
     busy.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     let mut id = 1;
@@ -264,7 +255,7 @@ fn who_does_not_read_is_not_waited_for() {
         let ids = id + 1..=id + 100;
         busy.say_all(ids.clone().flat_map(|id| {
             let request = format!(r#"{{"request":{{"id":{id},"names":["b"]}}}}"#);
-            [request, format!(r#"{{"release":{id}}}"#)]
+            [request, format!(r#"{{"end":{id}}}"#)]
         }));
         id += 100;
         let mut freed = false;
@@ -308,7 +299,7 @@ fn an_answer_that_is_too_long_is_refused_and_nobody_ends() {
     for id in 1..=400 {
         client.hold(id, &format!("name-{id}"));
     }
-    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
     let said = client.hear_text();
     assert!(said.contains(r#"{"refused":{"code":"limit""#), "{said}");
     client.settle();
@@ -329,7 +320,7 @@ fn a_million_requests_from_one_client_are_refused_by_its_quota() {
             let expected = if batch == 0 { 0 } else { 1000 };
             for _ in 0..expected {
                 match greedy.hear() {
-                    ToClient::Refused(answer) => {
+                    ToClient::Over(Over { why: Why::Refused(answer), .. }) => {
                         assert_eq!(answer.fault.code, FaultCode::Limit);
                         refused += 1;
                     }
@@ -344,7 +335,7 @@ fn a_million_requests_from_one_client_are_refused_by_its_quota() {
     while !greedy.is_finished() {
         id += 1;
         other.hold(id, "b");
-        other.say(format!(r#"{{"release":{id}}}"#));
+        other.say(format!(r#"{{"end":{id}}}"#));
     }
     assert_eq!(greedy.join().expect("the greedy one is served, too"), 999_000);
 }
@@ -363,7 +354,9 @@ fn s18_decision_6_every_limit_has_an_error_of_its_own() {
     let mut refused = |id: u64, rest: &str| {
         client.say(format!(r#"{{"request":{{"id":{id},{rest}}}}}"#));
         match client.hear() {
-            ToClient::Refused(refused) if refused.fault.code == FaultCode::Limit => {
+            ToClient::Over(Over { why: Why::Refused(refused), .. })
+                if refused.fault.code == FaultCode::Limit =>
+            {
                 refused.fault.message
             }
             other => panic!("not refused: {other:?}"),
@@ -377,10 +370,10 @@ fn s18_decision_6_every_limit_has_an_error_of_its_own() {
     client.hold(7, "a");
     let mut other = Client::unix(service.unix());
     other.say(r#"{"request":{"id":1,"names":["b"]}}"#);
-    let ToClient::Refused(refused) = other.hear() else { panic!("not refused") };
+    let (_, refused) = other.refused();
     assert_eq!(refused.fault.message, "the partition has 2 requests, and takes no more");
     // A refused request leaves nothing behind.
-    client.say_all([r#"{"release":1}"#, r#"{"release":7}"#]);
+    client.say_all([r#"{"end":1}"#, r#"{"end":7}"#]);
     client.settle();
     other.hold(2, "ten bytes!");
 }
@@ -400,14 +393,14 @@ fn s18_sessions_clients_partitions_and_connections_have_limits() {
     client.say_all([
         r#"{"open":{"client":1,"partition":"abcdef"}}"#,
         r#"{"request":{"id":2,"client":1,"names":["a"]}}"#,
-        r#"{"listen":1}"#,
+        r#"{"watch":{"events":1}}"#,
         r#"{"open":{"client":2}}"#,
         r#"{"request":{"id":3,"client":2,"names":["a"]}}"#,
-        r#"{"listen":2}"#,
+        r#"{"watch":{"events":2}}"#,
     ]);
     for sentence in ["a partition has at most 5 bytes", "a session has at most 2 clients"] {
-        let ToClient::Refused(refused) = client.hear() else { panic!("not refused") };
-        let ToClient::NotListening(deaf) = client.hear() else { panic!("not refused") };
+        let (_, refused) = client.refused();
+        let ToClient::Event(Event::Refused(deaf)) = client.hear() else { panic!("not refused") };
         for fault in [refused.fault, deaf.fault] {
             assert_eq!(fault.code, FaultCode::Limit);
             assert!(fault.message.contains(sentence), "{fault}");
@@ -415,24 +408,24 @@ fn s18_sessions_clients_partitions_and_connections_have_limits() {
     }
     client.say_all([r#"{"close":1}"#, r#"{"open":{"client":3}}"#]);
     client.say(r#"{"request":{"id":4,"client":3,"names":["held"],"wait":"if-available"}}"#);
-    assert_eq!(client.hear(), ToClient::Unavailable(4));
+    assert_eq!(client.hear(), ToClient::Over(Over::unavailable(4)));
     drop(client);
     // A hello with such a name would be refused each time.
-    let mut long = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"abcdef"}"#);
+    let mut long = Client::tcp_hello(service.tcp(), r#"{"partition":"abcdef"}"#);
     assert_eq!(long.error(), (FaultCode::BadMessage, 1002));
     drop(long);
     let mut kept = Vec::new();
     for partition in ["a", "b"] {
-        let hello = format!(r#"{{"version":1,"partition":"{partition}"}}"#);
+        let hello = format!(r#"{{"partition":"{partition}"}}"#);
         let mut client = Client::tcp_hello(service.tcp(), &hello);
         client.welcome();
         kept.push(client);
     }
-    let mut third = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"c"}"#);
+    let mut third = Client::tcp_hello(service.tcp(), r#"{"partition":"c"}"#);
     assert_eq!(third.error(), (FaultCode::Limit, 1009));
-    let mut third = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"b"}"#);
+    let mut third = Client::tcp_hello(service.tcp(), r#"{"partition":"b"}"#);
     third.welcome();
-    let mut fourth = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"b"}"#);
+    let mut fourth = Client::tcp_hello(service.tcp(), r#"{"partition":"b"}"#);
     assert_eq!(fourth.error(), (FaultCode::Limit, 1009));
     drop((kept, third, fourth));
 }

@@ -29,7 +29,7 @@ fn handshake(service: &Running, change: (&str, Option<&str>)) -> String {
         ("Upgrade", "websocket"),
         ("Sec-WebSocket-Version", "13"),
         ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-        ("Sec-WebSocket-Protocol", "navlocks.1"),
+        ("Sec-WebSocket-Protocol", "navlocks.2"),
     ];
     let mut request = String::from("GET / HTTP/1.1\r\n");
     for (name, value) in headers {
@@ -67,7 +67,7 @@ fn metrics_count_what_happens() {
         r#"{"request":{"id":2,"names":["a"],"wait":"steal"}}"#,
     ]);
     second.granted(2);
-    second.say(r#"{"release":2}"#);
+    second.say(r#"{"end":2}"#);
     second.granted(1);
     first.hear();
     let mut garbage = Client::unix(service.unix());
@@ -138,8 +138,8 @@ fn metrics_count_outcomes_and_the_age_of_the_oldest_waiter() {
     let first = age();
     assert!(first > 0.0 && age() > first);
     // The second waiter is the oldest now, and younger than the first.
-    other.say(r#"{"abort":1}"#);
-    holder.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    other.say(r#"{"end":1}"#);
+    holder.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
     holder.hear();
     let text = get(&service, "/metrics");
     assert!(text.contains("navlocks_requests_total{outcome=\"aborted\"} 1\n"), "{text}");
@@ -248,8 +248,8 @@ fn other_paths_and_methods_are_refused_in_a_sentence() {
 fn a_handshake_of_another_kind_is_refused_in_a_sentence() {
     let service = Running::start();
     for (change, status, sentence) in [
-        (("Sec-WebSocket-Protocol", None), "426", "subprotocol navlocks.1"),
-        (("Sec-WebSocket-Protocol", Some("navlocks.2, mqtt")), "426", "subprotocol navlocks.1"),
+        (("Sec-WebSocket-Protocol", None), "426", "subprotocol navlocks.2"),
+        (("Sec-WebSocket-Protocol", Some("navlocks.9, mqtt")), "426", "subprotocol navlocks.2"),
         (("Sec-WebSocket-Version", Some("8")), "426", "version 13"),
         (("Sec-WebSocket-Key", None), "400", "Sec-WebSocket-Key"),
         (("Upgrade", Some("h2c")), "426", "WebSocket"),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use navlocks_server::Config;
-use navlocks_wire::{FaultCode, LossCause, Lost, RequestKey, ToClient};
+use navlocks_wire::{FaultCode, LossCause, Over, RequestKey, ToClient};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -43,7 +43,7 @@ fn a_silent_session_ends_with_its_lease_and_not_before() {
 fn a_lease_is_what_the_client_asks_for_within_bounds() {
     let service = Running::with(short_leases);
     for (asked, given) in [(1, 50), (60, 60), (9_999_999, 60_000)] {
-        let hello = format!(r#"{{"version":1,"lease-ms":{asked}}}"#);
+        let hello = format!(r#"{{"lease-ms":{asked}}}"#);
         let welcome = Client::tcp_hello(service.tcp(), &hello).welcome();
         assert_eq!(welcome.lease_ms, Some(given));
     }
@@ -61,7 +61,7 @@ fn pings_keep_a_session() {
         std::thread::yield_now();
     }
     waiting.settle();
-    client.say(r#"{"release":1}"#);
+    client.say(r#"{"end":1}"#);
     waiting.granted(1);
 }
 
@@ -113,7 +113,7 @@ fn close_frame_without_bye_leaves_the_session_to_its_next_connection() {
     holder.name_all(&[&format!(r#""id":1,"names":["a"],"token":{token}"#)]);
     holder.settle();
     waiting.settle();
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     waiting.granted(1);
 }
 
@@ -209,7 +209,7 @@ fn a_resumed_session_goes_on_where_it_was() {
     // Not wanted any more: released.
     let mut other = Client::unix(service.unix());
     other.hold(1, "b");
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     client.granted(3);
 }
 
@@ -222,7 +222,7 @@ fn a_grant_that_got_lost_is_told_again() {
     client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     client.settle();
     drop(client);
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     holder.settle();
     let mut client = Client::resume(service.tcp(), &welcome);
     client.welcome();
@@ -251,10 +251,10 @@ fn a_loss_that_got_lost_is_told_after_the_welcome() {
     assert!(client.welcome().resumed);
     let cause = LossCause::Stolen(RequestKey::new(thiefs.session, 1));
     // The thief is described although it has left.
-    let lost = ToClient::Lost(Lost { id: 1, cause, thief: Some("nightly".into()) });
+    let lost = ToClient::Over(Over::lost_to(1, cause, Some("nightly".into())));
     client.name_all(&[r#""id":1,"names":["a"],"token":1"#]);
     assert_eq!(client.hear(), lost);
-    client.say(r#"{"release":1}"#);
+    client.say(r#"{"end":1}"#);
     client.settle();
 }
 
@@ -311,12 +311,12 @@ fn a_replaced_connection_has_no_say_any_more() {
     let mut next = Client::resume(service.tcp(), &welcome);
     next.welcome();
     // Both a message and its end come too late.
-    let _may_be_closed = first.0.send(r#"{"release":1}"#.into());
+    let _may_be_closed = first.0.send(r#"{"end":1}"#.into());
     drop(first);
     next.settle();
     let mut other = Client::unix(service.unix());
     other.say(r#"{"request":{"id":1,"names":["a"],"wait":"if-available"}}"#);
-    assert_eq!(other.hear(), ToClient::Unavailable(1));
+    assert_eq!(other.hear(), ToClient::Over(Over::unavailable(1)));
 }
 
 #[test]
@@ -374,5 +374,5 @@ fn resumed_session_may_name_more_than_one_message_has_room_for() {
     client.say(r#"{"request":{"id":1001,"client":99,"names":["999"]}}"#);
     assert!(client.granted(1001) > tokens[998]);
     client.say(r#"{"request":{"id":1002,"client":98,"names":["998"],"wait":"if-available"}}"#);
-    assert_eq!(client.hear(), ToClient::Unavailable(1002));
+    assert_eq!(client.hear(), ToClient::Over(Over::unavailable(1002)));
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use navlocks_server::Config;
-use navlocks_wire::{FaultCode, Reply, ToClient};
+use navlocks_wire::{FaultCode, Over, Reply, ToClient};
 
 use crate::client::Client;
 use crate::running::{Folder, Running};
@@ -102,11 +102,11 @@ fn without_the_tables_nothing_is_granted_for_the_longest_lease() {
         r#"{"request":{"id":2,"names":["a"],"wait":"if-available"}}"#,
         r#"{"request":{"id":3,"names":["a"]}}"#,
         r#"{"request":{"id":4,"names":["a"]}}"#,
-        r#"{"abort":3}"#,
-        r#"{"ask":{"id":1,"question":"query"}}"#,
+        r#"{"end":3}"#,
+        r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#,
     ]);
     let ToClient::Answer(answer) = client.hear() else { panic!("granted before its time") };
-    let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
+    let Reply::Locks { held, pending } = answer.reply else { panic!("no snapshot") };
     let numbers: Vec<u64> = pending.iter().map(|info| info.about.request.request).collect();
     assert_eq!((held.len(), numbers), (0, vec![1, 2, 4]));
     // A client that leaves meanwhile takes its requests with it.
@@ -116,10 +116,10 @@ fn without_the_tables_nothing_is_granted_for_the_longest_lease() {
     drop(left);
     client.granted(1);
     assert!(begin.elapsed() >= lease);
-    assert_eq!(client.hear(), ToClient::Unavailable(2));
+    assert_eq!(client.hear(), ToClient::Over(Over::unavailable(2)));
     client.say(r#"{"request":{"id":5,"names":["b"],"wait":"if-available"}}"#);
     client.granted(5);
-    client.say(r#"{"release":1}"#);
+    client.say(r#"{"end":1}"#);
     client.granted(4);
 }
 
@@ -314,7 +314,7 @@ fn a_service_that_cannot_reserve_tokens_goes_on_and_ends_before_one_repeats() {
             }
             other => panic!("neither granted nor ended: {other:?}"),
         }
-        client.say(format!(r#"{{"release":{id}}}"#));
+        client.say(format!(r#"{{"end":{id}}}"#));
     }
     assert!(last > reserved - 32 && last < reserved, "{last} of {reserved}");
     drop(client);
@@ -329,7 +329,7 @@ fn tokens_are_reserved_again_before_they_run_out() {
     let mut token = 0;
     for id in 1..=1000 {
         token = client.hold(id, "a");
-        client.say(format!(r#"{{"release":{id}}}"#));
+        client.say(format!(r#"{{"end":{id}}}"#));
     }
     client.leave();
     let folder = service.kill();
@@ -341,7 +341,7 @@ fn tokens_are_reserved_again_before_they_run_out() {
 fn a_session_that_outlives_its_connection_is_not_given_when_it_cannot_be_remembered() {
     let service = Running::start();
     make_unwritable(&service.folder().join("state"));
-    let mut client = Client::tcp_hello(service.tcp(), r#"{"version":1}"#);
+    let mut client = Client::tcp_hello(service.tcp(), r#"{}"#);
     assert_eq!(client.error().0, FaultCode::Internal);
     // Those that do not are served.
     Client::unix(service.unix()).hold(1, "a");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use navlocks_client::{LinkState, Outcome};
 use navlocks_core::{Blockers, ClientId, Name, Request, RequestId};
-use navlocks_wire::{self as wire, Question, Reply as Answered, RequestKey};
+use navlocks_wire::{self as wire, LocksOf, Question, Reply as Answered, RequestKey};
 
 use super::clock;
 use super::partitions::Partitions;
@@ -318,8 +318,8 @@ impl Backend for Handle {
     }
 
     fn unclaimed_sessions(&self, client: ClientId) -> Reply<'_, Vec<UnclaimedSession>> {
-        Box::pin(self.question(client, Question::Recovery, |reply| match reply {
-            Answered::Recovery(all) => Some(all.into_iter().map(Into::into).collect()),
+        Box::pin(self.question(client, Question::Locks(LocksOf::Unclaimed), |reply| match reply {
+            Answered::Unclaimed(all) => Some(all.into_iter().map(Into::into).collect()),
             _ => None,
         }))
     }
@@ -333,15 +333,15 @@ impl Backend for Handle {
     }
 
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {
-        Box::pin(self.question(client, Question::QueryAll, |reply| match reply {
+        Box::pin(self.question(client, Question::Locks(LocksOf::All), |reply| match reply {
             Answered::Partitions(all) => Some(all.into_iter().map(Into::into).collect()),
             _ => None,
         }))
     }
 
     fn query(&self, client: ClientId) -> Reply<'_, Snapshot> {
-        Box::pin(self.question(client, Question::Query, |reply| match reply {
-            Answered::Snapshot { held, pending } => Some(Snapshot::told(held, pending)),
+        Box::pin(self.question(client, Question::Locks(LocksOf::Partition), |reply| match reply {
+            Answered::Locks { held, pending } => Some(Snapshot::told(held, pending)),
             _ => None,
         }))
     }

@@ -86,9 +86,9 @@ fn text_of(tag: Name) -> Arc<str> {
     tag.to_str().map_or_else(|| tag.to_string().into(), Into::into)
 }
 
-impl From<wire::Event> for Event {
-    fn from(event: wire::Event) -> Self {
-        let wire::Event { about, what, .. } = event;
+impl From<wire::RequestEvent> for Event {
+    fn from(event: wire::RequestEvent) -> Self {
+        let wire::RequestEvent { about, what, .. } = event;
         let About { request, client, names, mode, tag, pid, .. } = about;
         Self {
             request: request.into(),

@@ -113,7 +113,7 @@ mod tests {
 
     const WELCOME: &str = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\
         sec-websocket-accept: JalQUDtmYHc7uYkxZstChnBz8KI=\r\n\
-        sec-websocket-protocol: navlocks.1\r\n\r\n";
+        sec-websocket-protocol: navlocks.2\r\n\r\n";
 
     /// A socket that takes this many bytes at a time, and its other end.
     fn pair(width: usize) -> (Box<dyn Socket>, DuplexStream) {
@@ -163,7 +163,7 @@ mod tests {
         let full = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\nit is full\n";
         assert!(error(full).await.contains("it is full"));
         assert!(error(&WELCOME.replace("Jal", "Lal")).await.contains("does not speak WebSocket"));
-        assert!(error(&WELCOME.replace("s.1", "s.2")).await.contains("speak navlocks.1"));
+        assert!(error(&WELCOME.replace("s.2", "s.9")).await.contains("speak navlocks.2"));
         assert!(error("220 mail\r\n").await.contains("does not speak HTTP"));
         assert!(error("HTTP/1.1 yes\r\n\r\n").await.contains("does not speak HTTP"));
         let long = format!("HTTP/1.1 101 {}", "long".repeat(5000));

@@ -2,7 +2,7 @@
 
 use navlocks::LossCause;
 use navlocks_wire::{
-    self as wire, Answer, Fault, FaultCode, Granted, Lost, Refused, Reply, ToClient, ToService,
+    self as wire, Answer, Event, Fault, FaultCode, Granted, Over, Reply, ToClient, ToService,
     Welcome,
 };
 use tokio_tungstenite::tungstenite::Message;
@@ -27,8 +27,8 @@ fn malformed_message_ends_only_the_connection() {
         r#"{"granted":{"id":-1,"token":1}}"#,
         r#"{"granted":{"id":1.5,"token":1}}"#,
         r#"{"granted":{"id":1,"token":18446744073709551616}}"#,
-        r#"{"lost":{"id":1,"cause":{"stolen":"nobody"}}}"#,
-        r#"{"lost":{"id":1,"cause":{"stolen":"4294967296.1"}}}"#,
+        r#"{"over":{"id":1,"why":{"lost":{"cause":{"stolen":"nobody"}}}}}"#,
+        r#"{"over":{"id":1,"why":{"lost":{"cause":{"stolen":"4294967296.1"}}}}}"#,
         r#"{"pong":1}{"pong":2}"#,
         &nested,
     ]
@@ -85,17 +85,17 @@ fn messages_about_unknown_numbers_are_ignored() {
         for message in [
             ToClient::Granted(Granted { id: unknown, token: 1 }),
             ToClient::Granted(Granted { id: u64::MAX, token: u64::MAX }),
-            ToClient::Unavailable(unknown),
-            ToClient::Lost(Lost::new(unknown, navlocks_wire::LossCause::ForceReleased)),
-            ToClient::Refused(Refused { id: unknown, fault: fault.clone(), cycle: None }),
-            ToClient::Contended(unknown),
-            ToClient::Contended(1),
+            ToClient::Over(Over::unavailable(unknown)),
+            ToClient::Over(Over::lost(unknown, navlocks_wire::LossCause::ForceReleased)),
+            ToClient::Over(Over::refused(unknown, fault.clone())),
+            ToClient::Event(Event::Contended(unknown)),
+            ToClient::Event(Event::Contended(1)),
             ToClient::Answer(Answer { id: unknown, reply: Reply::Contended(true) }),
-            ToClient::Listening(unknown),
-            ToClient::Listening(0),
+            ToClient::Event(Event::Watching(unknown)),
+            ToClient::Event(Event::Watching(0)),
             ToClient::Pong(u64::MAX),
             ToClient::Welcome(leased(8)),
-            ToClient::Welcome(Welcome { version: 9, ..welcome(u32::MAX) }),
+            ToClient::Welcome(welcome(u32::MAX)),
         ] {
             talk.says(message).await;
         }
@@ -121,8 +121,8 @@ fn contradicting_messages_about_held_lock_change_nothing() {
         for id in [1, 2] {
             let fault = Fault::new(FaultCode::Limit, "No.");
             talk.grants(id, 77).await;
-            talk.says(ToClient::Unavailable(id)).await;
-            talk.says(ToClient::Refused(Refused { id, fault, cycle: None })).await;
+            talk.says(ToClient::Over(Over::unavailable(id))).await;
+            talk.says(ToClient::Over(Over::refused(id, fault))).await;
         }
         talk.settles().await;
         assert_eq!(lock.loss(), None);

@@ -4,8 +4,8 @@ use std::future::IntoFuture as _;
 
 use navlocks::{LossCause, RequestErrorKind, RequestId};
 use navlocks_wire::{
-    FaultCode, Limits, Lost, Open, Pending, QueuePlace, Request, RequestKey, ToClient, ToService,
-    Welcome,
+    Event, FaultCode, Limits, Open, Over, Pending, QueuePlace, Request, RequestKey, ToClient,
+    ToService, Watch, Welcome,
 };
 
 use crate::client::{begun, claimed, connected, held, polled, request_of, said};
@@ -63,12 +63,12 @@ fn claim_has_all_live_requests_in_order_with_tokens_and_places() {
                 .await;
             assert_eq!((kept.loss(), kept.fencing_token().get()), (None, 1));
             assert!(polled(&mut unheard).is_ready(), "it was granted before");
-            talk.hears(ToService::Release(3)).await;
+            talk.hears(ToService::End(3)).await;
             talk.grants(6, 60).await;
             assert_eq!(pending.await.unwrap().fencing_token().get(), 60);
-            talk.hears(ToService::Release(6)).await;
+            talk.hears(ToService::End(6)).await;
             kept.release().unwrap();
-            talk.hears(ToService::Release(1)).await;
+            talk.hears(ToService::End(1)).await;
             drop((unheard, placed));
         }
     });
@@ -114,9 +114,9 @@ fn contention_events_and_questions_follow_claim() {
         let lock = held(&locks, "a", &mut talk).await;
         let mut contended = Box::pin(lock.contended());
         assert!(polled(&mut contended).is_pending());
-        talk.hears(ToService::Contention(1)).await;
+        talk.hears(ToService::Watch(Watch::Contention(1))).await;
         let _events = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         let question = tokio::spawn({
             let locks = locks.clone();
             async move { locks.unclaimed_sessions().await }
@@ -124,16 +124,16 @@ fn contention_events_and_questions_follow_claim() {
         let ToService::Ask(asked) = talk.hear().await else { panic!("not a question") };
         let mut talk = restarts(&peer, talk, lasting(7, 2)).await;
         talk.hears_claim(&[claimed(1, "a", 1)]).await;
-        talk.hears(ToService::Listen(0)).await;
-        talk.hears(ToService::Contention(1)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
+        talk.hears(ToService::Watch(Watch::Contention(1))).await;
         talk.hears(ToService::Ask(asked)).await;
         let waited_for =
             navlocks_wire::UnclaimedSession { session: 3, pid: Some(9), left_ms: None, held: 2 };
-        let reply = navlocks_wire::Reply::Recovery(vec![waited_for]);
+        let reply = navlocks_wire::Reply::Unclaimed(vec![waited_for]);
         talk.says(ToClient::Answer(navlocks_wire::Answer { id: 1, reply })).await;
         let [unclaimed] = &question.await.unwrap().unwrap()[..] else { panic!("one session") };
         assert_eq!((unclaimed.session, unclaimed.pid, unclaimed.held), (3, Some(9), 2));
-        talk.says(ToClient::Contended(1)).await;
+        talk.says(ToClient::Event(Event::Contended(1))).await;
         assert!(contended.await.is_ok());
     });
 }
@@ -206,7 +206,7 @@ fn refused_claim_is_a_loss_and_other_claims_stand() {
                 (3, navlocks_wire::LossCause::NotReclaimed),
                 (4, navlocks_wire::LossCause::Stolen(thief)),
             ] {
-                talk.says(ToClient::Lost(Lost::new(id, cause))).await;
+                talk.says(ToClient::Over(Over::lost(id, cause))).await;
             }
             assert_eq!(
                 stolen.lost().await,
@@ -216,10 +216,10 @@ fn refused_claim_is_a_loss_and_other_claims_stand() {
             assert!(
                 matches!(pending.await, Err(error) if matches!(error.kind(), RequestErrorKind::Stolen { .. }))
             );
-            talk.hears(ToService::Release(4)).await;
+            talk.hears(ToService::End(4)).await;
             assert_eq!(kept.loss(), None);
             drop(stolen);
-            talk.hears(ToService::Release(1)).await;
+            talk.hears(ToService::End(1)).await;
         }
     });
 }
@@ -236,7 +236,7 @@ fn lock_that_its_client_steals_while_service_is_down_is_claimed_before_the_steal
         let steal = Request { wait: navlocks_core::Wait::Steal, ..request_of(0, 2, "a") };
         talk.hears_claim(&[claimed(1, "a", 1), steal]).await;
         let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(7, 2));
-        talk.says(ToClient::Lost(Lost::new(1, cause))).await;
+        talk.says(ToClient::Over(Over::lost(1, cause))).await;
         assert!(matches!(victim.lost().await, LossCause::Stolen { .. }));
         talk.grants(2, 2).await;
         assert_eq!(thief.await.unwrap().loss(), None);
@@ -306,7 +306,7 @@ fn successor_without_the_session_loses_locks_and_keeps_requests() {
         talk.hears(said(3, "c")).await;
         talk.grants(3, 30).await;
         assert_eq!(unheard.await.unwrap().fencing_token().get(), 30);
-        talk.hears(ToService::Release(3)).await;
+        talk.hears(ToService::End(3)).await;
         // A successor of that service does not know it either.
         talk.breaks();
         let (mut talk, _) = peer.wants_claim(lasting(1, 3)).await;
@@ -347,7 +347,7 @@ fn request_only_if_available_waits_over_restart() {
         let request = talk.hear_request().await;
         let mut talk = restarts(&peer, talk, lasting(7, 2)).await;
         talk.hears_claim(&[request]).await;
-        talk.says(ToClient::Unavailable(1)).await;
+        talk.says(ToClient::Over(Over::unavailable(1))).await;
         assert!(trying.await.unwrap().unwrap().is_none());
     });
 }

@@ -36,13 +36,13 @@ fn partition_of_a_cluster_is_a_session_of_its_own() {
         assert_eq!(other.connection(), Connection::Up);
         // Nothing of it concerns the first session, and each end is its own.
         drop(held(&locks, "x", &mut talk).await);
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         drop((lock, other));
-        second.hears(ToService::Release(1)).await;
+        second.hears(ToService::End(1)).await;
         second.hears(ToService::Close(0)).await;
         second.lets_leave().await;
         drop(held(&locks, "y", &mut talk).await);
-        talk.hears(ToService::Release(2)).await;
+        talk.hears(ToService::End(2)).await;
         drop(locks);
         talk.hears(ToService::Close(0)).await;
         talk.lets_leave().await;
@@ -122,7 +122,7 @@ fn each_session_of_a_connection_follows_its_own_owner() {
         drop(held(&locks, "x", &mut talk).await);
         second.breaks();
         let (_second, _) = owner.resumes(clustered(7, 2)).await;
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         assert_eq!(locks.connection(), Connection::Up);
     });
 }

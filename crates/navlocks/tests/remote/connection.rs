@@ -4,7 +4,7 @@ use std::future::IntoFuture as _;
 use std::time::Duration;
 
 use navlocks::{ConnectError, Connection, LossCause};
-use navlocks_wire::{FaultCode, Lost, ToClient, ToService};
+use navlocks_wire::{FaultCode, Over, ToClient, ToService};
 
 use crate::client::{connected_by, connecting, held, polled, to};
 use crate::peer::{Peer, leased, welcome};
@@ -88,7 +88,8 @@ fn loss_is_watched_by_task_of_its_own() {
         let [first, second] = [&lock, &kept].map(|lock| tokio::spawn(lock.watch_loss()));
         tokio::task::yield_now().await;
         for id in [1, 2] {
-            talk.says(ToClient::Lost(Lost::new(id, navlocks_wire::LossCause::ForceReleased))).await;
+            talk.says(ToClient::Over(Over::lost(id, navlocks_wire::LossCause::ForceReleased)))
+                .await;
         }
         assert_eq!(first.await.expect("it ends"), Some(LossCause::ForceReleased));
         assert_eq!(second.await.expect("it ends"), Some(LossCause::ForceReleased));
@@ -109,7 +110,7 @@ fn watch_of_released_lock_ends_and_keeps_no_connection() {
         let (mut early, late) = (lock.watch_loss(), lock.watch_loss());
         assert!(polled(&mut early).is_pending());
         lock.release().expect("it is held");
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         drop(locks);
         talk.hears(ToService::Close(0)).await;
         talk.sees_leave().await;

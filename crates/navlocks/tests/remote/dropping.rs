@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture as _;
 
-use navlocks_wire::{Lost, ToClient, ToService};
+use navlocks_wire::{Event, Over, ToClient, ToService, Watch};
 use tokio::io::AsyncReadExt as _;
 
 use crate::client::{begun, connected, connecting, held, polled, said, to};
@@ -59,7 +59,7 @@ fn request_dropped_at_any_point_is_aborted_at_the_service() {
         talk.hears(said(1, "a")).await;
         talk.grants(1, 1).await;
         drop(pending);
-        talk.hears(ToService::Abort(1)).await;
+        talk.hears(ToService::End(1)).await;
 
         // Dropped after the answer, before the future was polled.
         let unheard = begun(locks.request("a"));
@@ -67,15 +67,15 @@ fn request_dropped_at_any_point_is_aborted_at_the_service() {
         talk.grants(2, 2).await;
         talk.settles().await;
         drop(unheard);
-        talk.hears(ToService::Abort(2)).await;
+        talk.hears(ToService::End(2)).await;
 
         // Dropped after the loss, before the future was polled.
         let lost = begun(locks.request("a"));
         talk.hears(said(3, "a")).await;
-        talk.says(ToClient::Lost(Lost::new(3, navlocks_wire::LossCause::ForceReleased))).await;
+        talk.says(ToClient::Over(Over::lost(3, navlocks_wire::LossCause::ForceReleased))).await;
         talk.settles().await;
         drop(lost);
-        talk.hears(ToService::Abort(3)).await;
+        talk.hears(ToService::End(3)).await;
 
         // The work under the lock is dropped.
         let mut work =
@@ -86,7 +86,7 @@ fn request_dropped_at_any_point_is_aborted_at_the_service() {
         talk.settles().await;
         assert!(polled(&mut work).is_pending());
         drop(work);
-        talk.hears(ToService::Release(4)).await;
+        talk.hears(ToService::End(4)).await;
     });
 }
 
@@ -102,13 +102,13 @@ fn dropped_watch_leaves_the_lock() {
             assert!(polled(&mut contended).is_pending());
             assert!(polled(&mut lost).is_pending());
         }
-        talk.hears(ToService::Contention(1)).await;
-        talk.says(ToClient::Contended(1)).await;
+        talk.hears(ToService::Watch(Watch::Contention(1))).await;
+        talk.says(ToClient::Event(Event::Contended(1))).await;
         talk.settles().await;
         let mut again = Box::pin(lock.contended());
         assert!(polled(&mut again).is_pending());
-        talk.hears(ToService::Contention(1)).await;
-        talk.says(ToClient::Contended(1)).await;
+        talk.hears(ToService::Watch(Watch::Contention(1))).await;
+        talk.says(ToClient::Event(Event::Contended(1))).await;
         again.await.unwrap();
         assert_eq!(lock.loss(), None);
     });
@@ -122,15 +122,15 @@ fn drop_of_last_handle_ends_the_session() {
             let lock = held(&locks, "a", &mut talk).await;
             let clone = locks.clone();
             let events = locks.events();
-            talk.hears(ToService::Listen(0)).await;
+            talk.hears(ToService::Watch(Watch::Events(0))).await;
             drop((locks, clone));
             drop(events);
-            talk.hears(ToService::Unlisten(0)).await;
+            talk.hears(ToService::Watch(Watch::NoEvents(0))).await;
             // The guard alone keeps its client and the session.
             talk.settles().await;
             assert_eq!(lock.loss(), None);
             drop(lock);
-            talk.hears(ToService::Release(1)).await;
+            talk.hears(ToService::End(1)).await;
             talk.hears(ToService::Close(0)).await;
             talk.sees_leave().await;
         }
@@ -149,7 +149,7 @@ fn ended_client_loses_its_locks_before_the_service_receives_it() {
         assert_eq!(lock.loss(), Some(navlocks::LossCause::ClientEnded));
         assert_eq!(waiting.await.unwrap_err(), navlocks::RequestErrorKind::ClientEnded);
         talk.hears(ToService::Close(0)).await;
-        talk.hears(ToService::Release(2)).await;
+        talk.hears(ToService::End(2)).await;
         // A grant that crosses has no request any more, and the client is still ended.
         talk.grants(2, 2).await;
         talk.settles().await;

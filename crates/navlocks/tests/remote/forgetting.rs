@@ -60,9 +60,9 @@ fn decision_2_forgotten_session_loses_locks_and_requests_again() {
             assert_eq!(granted.fencing_token().get(), 30);
             assert_eq!(granted.request_id().to_string(), "r8.3");
             drop(pending);
-            talk.hears(ToService::Abort(2)).await;
+            talk.hears(ToService::End(2)).await;
             assert_eq!(lock.release(), Err(LossCause::ServiceGone));
-            talk.hears(ToService::Release(1)).await;
+            talk.hears(ToService::End(1)).await;
         });
     }
 }

@@ -22,7 +22,7 @@ fn disconnect_returns_after_all_messages_are_sent() {
             let other = held(&locks, "b", &mut talk).await;
             lock.release().unwrap();
             locks.disconnect().await;
-            talk.hears(ToService::Release(1)).await;
+            talk.hears(ToService::End(1)).await;
             talk.sees_leave().await;
             // The handles that are left know that their client ended.
             assert_eq!(other.loss(), Some(LossCause::ClientEnded));

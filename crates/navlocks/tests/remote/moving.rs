@@ -175,7 +175,7 @@ fn node_carries_for_a_client_that_cannot_reach_the_owner() {
         assert!(hello.carry && hello.resume.is_some());
         talk.hears_claim(&[claimed(1, "a", 1)]).await;
         lock.release().unwrap();
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
     });
 }
 

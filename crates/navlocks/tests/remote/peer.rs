@@ -412,7 +412,6 @@ impl Talk {
 /// Returns the welcome of a session that ends with its connection.
 pub(crate) fn welcome(session: u32) -> Welcome {
     Welcome {
-        version: wire::VERSION,
         service: "a peer of tests".into(),
         session,
         secret: String::new(),

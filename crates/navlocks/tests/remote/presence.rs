@@ -37,7 +37,7 @@ fn presence_is_shown_for_the_life_of_the_session() {
         assert!(listens(&path));
         drop(lock);
         locks.disconnect().await;
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         talk.sees_leave().await;
         assert!(!listens(&path));
     });

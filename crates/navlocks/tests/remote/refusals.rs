@@ -1,7 +1,7 @@
 //! A service that refuses a client for good.
 
 use navlocks::{Locks, LossCause, QueryError, RequestErrorKind};
-use navlocks_wire::{FaultCode, ToService, Welcome};
+use navlocks_wire::{FaultCode, ToService};
 use tokio_tungstenite::tungstenite::http::StatusCode;
 
 use crate::client::{begun, connected, held, polled, said};
@@ -14,7 +14,6 @@ enum Refuses {
     Http(StatusCode),
     OtherCluster,
     Error(FaultCode),
-    Version,
 }
 
 async fn refuses(peer: &Peer, how: Refuses) {
@@ -28,9 +27,6 @@ async fn refuses(peer: &Peer, how: Refuses) {
             talk.fails(code, "Not you.").await;
             talk.ends().await;
         }
-        Refuses::Version => {
-            peer.welcomes(Welcome { version: 9, ..leased(9) }).await.0.ends().await;
-        }
     }
 }
 
@@ -43,7 +39,6 @@ fn refused_reconnection_ends_all_locks_and_requests() {
         Refuses::OtherCluster,
         Refuses::Error(FaultCode::Unauthorized),
         Refuses::Error(FaultCode::Version),
-        Refuses::Version,
     ] {
         run(async move {
             let peer = Peer::tcp().await;
@@ -61,9 +56,7 @@ fn refused_reconnection_ends_all_locks_and_requests() {
 
             let error = waiting.await.unwrap_err();
             assert!(matches!(error.kind(), RequestErrorKind::Refused(_)), "{how:?}: {error:?}");
-            if !matches!(how, Refuses::Version) {
-                assert!(error.to_string().ends_with("Not you."), "{error}");
-            }
+            assert!(error.to_string().ends_with("Not you."), "{error}");
             assert!(matches!(question.await.unwrap(), Err(QueryError::Refused(_))));
             assert_eq!(lock.lost().await, LossCause::ServiceGone);
             // Later requests fail at once, also those of new clients.

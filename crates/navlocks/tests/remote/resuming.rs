@@ -1,7 +1,7 @@
 //! A connection that breaks, and a session that is resumed over the next one.
 
 use navlocks::{LossCause, RequestErrorKind};
-use navlocks_wire::{Lost, Open, RequestKey, ToClient, ToService};
+use navlocks_wire::{Open, Over, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased, leased_for};
@@ -43,14 +43,14 @@ fn claim_has_all_clients_and_live_requests() {
         assert_eq!(tokens, [Some(1), Some(3), None, None]);
         talk.grants(5, 50).await;
         assert_eq!(pending.await.unwrap().fencing_token().get(), 50);
-        talk.hears(ToService::Release(5)).await;
+        talk.hears(ToService::End(5)).await;
         assert_eq!(kept.loss(), None);
         assert!(polled(&mut unheard).is_ready(), "it was granted before");
         drop(unheard);
-        talk.hears(ToService::Release(3)).await;
+        talk.hears(ToService::End(3)).await;
         drop((kept, unavailable));
-        talk.hears(ToService::Release(1)).await;
-        talk.hears(ToService::Abort(6)).await;
+        talk.hears(ToService::End(1)).await;
+        talk.hears(ToService::End(6)).await;
     });
 }
 
@@ -133,7 +133,7 @@ fn close_by_service_breaks_connection_alone() {
         assert_eq!(resume.alive, [1]);
         assert_eq!(lock.loss(), None);
         drop(lock);
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
     });
 }
 
@@ -153,15 +153,15 @@ fn loss_not_received_before_the_break_is_received_after_it() {
         let (mut talk, _) = peer.resumes(leased(7)).await;
         let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(9, 9));
         for id in [1, 2, 3] {
-            talk.says(ToClient::Lost(Lost::new(id, cause))).await;
+            talk.says(ToClient::Over(Over::lost(id, cause))).await;
         }
         assert!(matches!(lock.lost().await, LossCause::Stolen { .. }));
         assert!(matches!(unheard.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));
         assert!(matches!(pending.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));
-        talk.hears(ToService::Release(2)).await;
-        talk.hears(ToService::Release(3)).await;
+        talk.hears(ToService::End(2)).await;
+        talk.hears(ToService::End(3)).await;
         drop(lock);
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
     });
 }
 

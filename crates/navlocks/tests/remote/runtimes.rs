@@ -31,7 +31,7 @@ fn connection_without_runtime_is_driven_by_own_thread() {
         let mut talk = peer.begins(leased(1)).await;
         talk.hears(said(1, "a")).await;
         talk.grants(1, 1).await;
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         talk.sees_leave().await;
         client.join().unwrap();
     });
@@ -48,7 +48,7 @@ fn connection_in_multi_thread_runtime_behaves_the_same() {
         let lock = held(&locks, "a", &mut talk).await;
         assert_eq!(lock.loss(), None);
         drop(lock);
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         drop(locks);
         talk.hears(ToService::Close(0)).await;
         talk.sees_leave().await;
@@ -102,7 +102,7 @@ fn worker_of_runtime_that_drives_may_block() {
         for (id, name) in [(1, "a"), (2, "b")] {
             talk.hears(said(id, name)).await;
             talk.grants(id, id).await;
-            talk.hears(ToService::Release(id)).await;
+            talk.hears(ToService::End(id)).await;
         }
         task.await.unwrap();
         runtime.shutdown_background();

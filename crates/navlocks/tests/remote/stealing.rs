@@ -2,7 +2,7 @@
 
 use navlocks::{LossCause, RequestId};
 use navlocks_core::Wait;
-use navlocks_wire::{Lost, RequestKey, ToClient, ToService};
+use navlocks_wire::{Over, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, request_of, said};
 use crate::peer::{Peer, welcome};
@@ -45,7 +45,7 @@ fn grant_that_crosses_a_later_theft_of_the_same_client_is_lost_afterwards() {
         talk.grants(1, 1).await;
         let robbed = robbed.await.unwrap();
         let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(1, 2));
-        talk.says(ToClient::Lost(Lost::new(1, cause))).await;
+        talk.says(ToClient::Over(Over::lost(1, cause))).await;
         assert_eq!(robbed.lost().await, stolen_by(2));
         talk.grants(2, 2).await;
         thief.await.unwrap().release().unwrap();

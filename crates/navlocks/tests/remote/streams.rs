@@ -3,8 +3,8 @@
 use navlocks::events::Gap;
 use navlocks::{Locks, QueryError};
 use navlocks_wire::{
-    self as wire, About, Answer, Ask, ClientKey, Names, Question, Reply, RequestKey, ToClient,
-    ToService, What,
+    self as wire, About, Answer, Ask, ClientKey, Event, LocksOf, Names, Question, Reply,
+    RequestEvent, RequestKey, ToClient, ToService, Watch, What,
 };
 
 use crate::client::{connected, held, polled};
@@ -16,7 +16,7 @@ fn ask(id: u64, question: Question) -> ToService {
 }
 
 fn snapshot(id: u64) -> ToClient {
-    ToClient::Answer(Answer { id, reply: Reply::Snapshot { held: vec![], pending: vec![] } })
+    ToClient::Answer(Answer { id, reply: Reply::Locks { held: vec![], pending: vec![] } })
 }
 
 /// Sends an event of the request with this number.
@@ -30,7 +30,12 @@ async fn tells(talk: &mut Talk, client: u64, number: u64) {
         pid: None,
         process: None,
     };
-    talk.says(ToClient::Event(wire::Event { client, about, what: What::Requested })).await;
+    talk.says(ToClient::Event(Event::Request(RequestEvent {
+        client,
+        about,
+        what: What::Requested,
+    })))
+    .await;
 }
 
 #[test]
@@ -44,7 +49,7 @@ fn unanswered_questions_are_asked_again_in_their_order() {
             };
             let questions: Vec<_> = (0..20).map(|_| ask_in_background(&locks)).collect();
             for id in 1..=20 {
-                talk.hears(ask(id, Question::Query)).await;
+                talk.hears(ask(id, Question::Locks(LocksOf::Partition))).await;
             }
             talk.says(snapshot(1)).await;
             talk.says(snapshot(3)).await;
@@ -56,7 +61,7 @@ fn unanswered_questions_are_asked_again_in_their_order() {
                 talk.hears_claim(&[]).await;
             }
             for id in (1..=20).filter(|id| ![1, 3].contains(id)) {
-                talk.hears(ask(id, Question::Query)).await;
+                talk.hears(ask(id, Question::Locks(LocksOf::Partition))).await;
                 talk.says(snapshot(id)).await;
             }
             for question in questions {
@@ -73,7 +78,7 @@ fn dropped_question_is_not_asked_again() {
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let mut forgotten = Box::pin(locks.query());
         assert!(polled(&mut forgotten).is_pending());
-        talk.hears(ask(1, Question::Query)).await;
+        talk.hears(ask(1, Question::Locks(LocksOf::Partition))).await;
         drop(forgotten);
         talk.says(snapshot(1)).await;
         talk.settles().await;
@@ -91,7 +96,7 @@ fn answer_to_another_question_is_misunderstood() {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let (answer, ()) = tokio::join!(locks.query(), async {
-            talk.hears(ask(1, Question::Query)).await;
+            talk.hears(ask(1, Question::Locks(LocksOf::Partition))).await;
             talk.says(ToClient::Answer(Answer { id: 1, reply: Reply::Contended(true) })).await;
         });
         assert_eq!(answer.unwrap_err(), QueryError::Misunderstood);
@@ -115,7 +120,8 @@ fn question_of_client_that_ends_fails_and_is_not_asked_again() {
             async move { ending.query().await }
         });
         talk.hear().await;
-        let expected = ToService::Ask(Ask { id: 1, client: 1, question: Question::Query });
+        let expected =
+            ToService::Ask(Ask { id: 1, client: 1, question: Question::Locks(LocksOf::Partition) });
         talk.hears(expected).await;
         ending.end_client();
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
@@ -124,7 +130,7 @@ fn question_of_client_that_ends_fails_and_is_not_asked_again() {
         let mut talk = peer.begins(welcome(2)).await;
         let mut next = Box::pin(locks.query());
         assert!(polled(&mut next).is_pending());
-        talk.hears(ask(2, Question::Query)).await;
+        talk.hears(ask(2, Question::Locks(LocksOf::Partition))).await;
     });
 }
 
@@ -136,18 +142,18 @@ fn contention_watch_is_sent_again_over_the_next_connection() {
         let lock = held(&locks, "a", &mut talk).await;
         let mut contended = Box::pin(lock.contended());
         assert!(polled(&mut contended).is_pending());
-        talk.hears(ToService::Contention(1)).await;
+        talk.hears(ToService::Watch(Watch::Contention(1))).await;
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
-        talk.hears(ToService::Contention(1)).await;
-        talk.says(ToClient::Contended(1)).await;
+        talk.hears(ToService::Watch(Watch::Contention(1))).await;
+        talk.says(ToClient::Event(Event::Contended(1))).await;
         contended.await.unwrap();
         // A watch that has fired or was dropped is not sent again.
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
         talk.settles().await;
         drop(lock);
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
     });
 }
 
@@ -157,22 +163,22 @@ fn event_streams_continue_over_the_next_connection() {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
         let mut events = locks.events();
-        talk.hears(ToService::Listen(0)).await;
-        talk.says(ToClient::Listening(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         tells(&mut talk, 0, 1).await;
         assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
         talk.breaks();
         // The gap is marked at once, and only once.
         assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
         let (mut talk, _) = peer.resumes(leased(1)).await;
-        talk.hears(ToService::Listen(0)).await;
-        talk.says(ToClient::Listening(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         talk.settles().await;
         for _ in 0..2 {
             talk.breaks();
             (talk, _) = peer.resumes(leased(1)).await;
-            talk.hears(ToService::Listen(0)).await;
-            talk.says(ToClient::Listening(0)).await;
+            talk.hears(ToService::Watch(Watch::Events(0))).await;
+            talk.says(ToClient::Event(Event::Watching(0))).await;
             talk.settles().await;
         }
         assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
@@ -180,15 +186,15 @@ fn event_streams_continue_over_the_next_connection() {
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
         assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         // Events that the service sends to a resumed session before the subscription are kept.
         tells(&mut talk, 0, 2).await;
-        talk.says(ToClient::Listening(0)).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         tells(&mut talk, 0, 3).await;
         assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
         assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.3");
         drop(events);
-        talk.hears(ToService::Unlisten(0)).await;
+        talk.hears(ToService::Watch(Watch::NoEvents(0))).await;
     });
 }
 
@@ -198,19 +204,19 @@ fn stream_dropped_without_connection_ends_over_the_next() {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
         let events = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         talk.breaks();
         let (mut talk, _) = peer.greeted().await;
         drop(events);
         // A resumed session keeps its subscription.
         talk.says(ToClient::Welcome(wire::Welcome { resumed: true, ..leased(1) })).await;
         talk.hears_claim(&[]).await;
-        talk.hears(ToService::Unlisten(0)).await;
+        talk.hears(ToService::Watch(Watch::NoEvents(0))).await;
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
         talk.settles().await;
         let _again = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
     });
 }
 
@@ -220,17 +226,17 @@ fn stream_begins_at_its_own_subscription_not_at_a_dropped_one() {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let mut always = locks.events();
-        talk.hears(ToService::Listen(0)).await;
-        talk.says(ToClient::Listening(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         let dropped = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         drop(dropped);
         let mut late = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         // Both answers, with an event between them that happened before the last subscription.
-        talk.says(ToClient::Listening(0)).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         tells(&mut talk, 0, 1).await;
-        talk.says(ToClient::Listening(0)).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         tells(&mut talk, 0, 2).await;
         assert_eq!(late.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
         assert_eq!(always.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
@@ -244,8 +250,8 @@ fn events_of_ended_client_are_ignored() {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let mut events = locks.events();
-        talk.hears(ToService::Listen(0)).await;
-        talk.says(ToClient::Listening(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
+        talk.says(ToClient::Event(Event::Watching(0))).await;
         locks.end_client();
         talk.hears(ToService::Close(0)).await;
         tells(&mut talk, 0, 1).await;
@@ -261,9 +267,9 @@ fn streams_end_when_the_client_disconnects() {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let mut asleep = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         let mut other = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         let asleep = tokio::spawn(async move { asleep.recv().await });
         let (_, ()) = tokio::join!(locks.disconnect(), async { talk.sees_leave().await });
         assert_eq!(asleep.await.unwrap(), None);
@@ -278,7 +284,7 @@ fn stream_ends_when_service_refuses_its_client() {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
         let mut events = locks.events();
-        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Watch(Watch::Events(0))).await;
         let asleep = tokio::spawn(async move { events.recv().await });
         talk.breaks();
         let (mut talk, _) = peer.greeted().await;

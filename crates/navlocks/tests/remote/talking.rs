@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use navlocks::{LossCause, RequestError, RequestErrorKind, RequestId};
 use navlocks_wire::{
-    self as wire, Ask, Fault, FaultCode, Lost, Question, Refused, RequestKey, ToClient, ToService,
+    self as wire, Ask, Fault, FaultCode, Over, Question, Refused, RequestKey, ToClient, ToService,
+    Why,
 };
 
 use crate::client::{begun, connected, held, polled, request_of, said};
@@ -34,7 +35,7 @@ fn thousands_of_requests_need_no_answer_in_between() {
             }
             drop(kept);
             for id in 1..=COUNT {
-                talk.hears(ToService::Release(id)).await;
+                talk.hears(ToService::End(id)).await;
             }
         }
     });
@@ -48,7 +49,7 @@ fn release_is_sent_before_the_next_request() {
         let lock = held(&locks, "a", &mut talk).await;
         lock.release().unwrap();
         let _again = begun(locks.request("a"));
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         talk.hears(said(2, "a")).await;
     });
 }
@@ -73,7 +74,7 @@ fn request_is_sent_as_it_was_made() {
         assert_eq!(request, expected);
         let trying = tokio::spawn(locks.request("c").if_available().into_future());
         assert_eq!(talk.hear_request().await.wait, navlocks_core::Wait::IfAvailable);
-        talk.says(ToClient::Unavailable(2)).await;
+        talk.says(ToClient::Over(Over::unavailable(2))).await;
         assert!(trying.await.unwrap().unwrap().is_none());
     });
 }
@@ -88,9 +89,10 @@ fn refusals_are_the_same_errors_as_in_process() {
             requests: vec![RequestKey::new(1, 1)],
         };
         let refused = |id, code, cycle| {
-            ToClient::Refused(Refused { id, fault: Fault::new(code, "No."), cycle })
+            let refused = Refused { fault: Fault::new(code, "No."), cycle };
+            ToClient::Over(Over { id, why: Why::Refused(refused) })
         };
-        let lost = |id, cause| ToClient::Lost(Lost::new(id, cause));
+        let lost = |id, cause| ToClient::Over(Over::lost(id, cause));
         let thief = RequestKey::new(2, 9);
         type Check = fn(RequestError) -> bool;
         let answers: [(ToClient, Check); 6] = [
@@ -120,7 +122,7 @@ fn refusals_are_the_same_errors_as_in_process() {
             assert!(check(error.clone()), "{error:?}");
             if id >= 4 {
                 // The client acknowledges each loss.
-                talk.hears(ToService::Release(id)).await;
+                talk.hears(ToService::End(id)).await;
             }
         }
     });
@@ -136,21 +138,17 @@ fn stolen_lock_reports_the_thief_until_it_is_dropped() {
         assert_eq!(lock.loss(), None);
         let by = RequestKey::new(9, 3);
         let thief = Some("nightly (pid 4712)".into());
-        talk.says(ToClient::Lost(Lost {
-            id: 1,
-            cause: navlocks_wire::LossCause::Stolen(by),
-            thief,
-        }))
-        .await;
+        talk.says(ToClient::Over(Over::lost_to(1, navlocks_wire::LossCause::Stolen(by), thief)))
+            .await;
         let loss = lock.lost().await;
         assert_eq!(loss, LossCause::Stolen { by: RequestId::from(by).into() });
         assert_eq!(loss.to_string(), "the lock was stolen by nightly (pid 4712)");
         assert_eq!(lock.loss(), Some(loss.clone()));
         assert_eq!(other.loss(), None);
         assert_eq!(lock.release(), Err(loss));
-        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::End(1)).await;
         drop(other);
-        talk.hears(ToService::Release(2)).await;
+        talk.hears(ToService::End(2)).await;
     });
 }
 
@@ -164,7 +162,7 @@ fn request_that_times_out_is_aborted() {
         talk.hears(said(1, "a")).await;
         let question = Question::PlaceOf(RequestKey::new(1, 1));
         talk.hears(ToService::Ask(Ask { id: 1, client: 0, question })).await;
-        talk.hears(ToService::Abort(1)).await;
+        talk.hears(ToService::End(1)).await;
         // No answer comes, and the client waits only a little longer.
         let error = waiting.await.unwrap().unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });
@@ -188,7 +186,7 @@ fn error_of_timeout_names_lock_and_its_holder() {
         let waiting = tokio::spawn(locks.request("a").timeout(after).into_future());
         talk.hears(said(1, "a")).await;
         assert!(matches!(talk.hear().await, ToService::Ask(_)));
-        talk.hears(ToService::Abort(1)).await;
+        talk.hears(ToService::End(1)).await;
         talk.says_text(
             r#"{"answer":{"id":1,"reply":{"place":{"before":0,"holders":1,"held":[{"about":{
                 "request":"9.1","client":"9.0","names":["a"],"tag":"night\u001bly","pid":4711},

@@ -1,7 +1,7 @@
 //! The end of a session that cannot be resumed, which the client knows at once.
 
 use navlocks::{LossCause, QueryError};
-use navlocks_wire::{FaultCode, ToClient, Welcome};
+use navlocks_wire::{FaultCode, Over, ToClient, Welcome};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased, welcome};
@@ -123,7 +123,7 @@ fn last_message_does_not_end_requests_answered_before() {
             async move { locks.deadlocks().await }
         });
         talk.hear().await;
-        talk.says(ToClient::Unavailable(1)).await;
+        talk.says(ToClient::Over(Over::unavailable(1))).await;
         let reply = navlocks_wire::Reply::Deadlocks(vec![]);
         talk.says(ToClient::Answer(navlocks_wire::Answer { id: 1, reply })).await;
         talk.fails(FaultCode::ShuttingDown, "That was all.").await;

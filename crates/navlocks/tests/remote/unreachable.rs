@@ -152,7 +152,7 @@ fn silent_service_fails_pending_requests_within_limit_and_keeps_locks() {
         talk.hear().await;
         let mut aborted = [talk.hear().await, talk.hear().await];
         aborted.sort_by_key(|abort| format!("{abort:?}"));
-        assert_eq!(aborted, [ToService::Abort(2), ToService::Abort(3)]);
+        assert_eq!(aborted, [ToService::End(2), ToService::End(3)]);
         drop(held(&locks, "d", &mut talk).await);
     });
 }

@@ -22,7 +22,7 @@ async fn opened(connect: Connect) -> (Locks, RequestFuture, JoinHandle<Result<()
 async fn grants_and_hears_release(talk: &mut Talk, id: u64, waiting: RequestFuture) {
     talk.grants(id, 1).await;
     drop(waiting.await.expect("a lock"));
-    talk.hears(ToService::Release(id)).await;
+    talk.hears(ToService::End(id)).await;
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn early_request_is_sent_once_and_before_the_welcome() {
         let lock = waiting.await.unwrap();
         assert_eq!(lock.locks().client_id().to_string(), "c7.0");
         drop(lock);
-        talk.hears(ToService::Release(request.id)).await;
+        talk.hears(ToService::End(request.id)).await;
     });
 }
 
@@ -84,7 +84,7 @@ fn early_request_that_is_dropped_before_the_welcome_is_aborted_after_it() {
         drop(waiting);
         talk.says(ToClient::Welcome(leased(7))).await;
         greeting.await.unwrap().unwrap();
-        talk.hears(ToService::Abort(request.id)).await;
+        talk.hears(ToService::End(request.id)).await;
         drop(locks);
         talk.hears(ToService::Close(0)).await;
         talk.sees_leave().await;

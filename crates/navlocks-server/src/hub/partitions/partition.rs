@@ -16,7 +16,7 @@ use navlocks_core::{
     RequestInfo, Scope, Wait,
 };
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Pending, Refused, RequestKey, ToClient,
+    self as wire, ClientKey, Fault, FaultCode, Over, Pending, Refused, RequestKey, ToClient, Why,
 };
 
 use super::subscribers::Subscribers;
@@ -238,8 +238,8 @@ impl Partition {
         };
         around.metrics.requests.refused.inc();
         let fault = Fault::new(code, refusal.to_string());
-        let refused = Refused { id: address.number, fault, cycle };
-        around.sessions.say(address.session, &ToClient::Refused(refused));
+        let why = Why::Refused(Refused { fault, cycle });
+        around.sessions.say(address.session, &Over { id: address.number, why }.into());
     }
 
     /// Releases a lock, or takes a request out of the queue.

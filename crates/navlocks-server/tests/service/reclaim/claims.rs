@@ -46,7 +46,7 @@ fn claim_that_breaks_off_counts_for_nothing_and_can_be_made_again() {
     other.settle();
     let held = format!(r#""id":1,"names":["a"],"token":{token}"#);
     let mut holder = Client::claim(service.unix(), &welcome, &[&held]);
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     other.granted(1);
 }
 
@@ -68,7 +68,7 @@ fn stranger_does_not_end_the_claim_of_a_session_that_it_names() {
     let mut other = Client::unix(service.unix());
     other.say(request(1, "a"));
     other.settle();
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     other.granted(1);
 }
 
@@ -117,7 +117,7 @@ fn release_and_bye_that_cross_a_claim_count() {
     holder.say_all([
         r#"{"open":{"client":0}}"#.into(),
         format!(r#"{{"request":{{"id":1,"names":["a"],"token":{token}}}}}"#),
-        r#"{"release":1}"#.into(),
+        r#"{"end":1}"#.into(),
         r#""claimed""#.into(),
     ]);
     other.granted(1);
@@ -166,6 +166,6 @@ fn session_over_tcp_claims_within_its_lease() {
     let mut holder = Client::silent(tcp_stream(service.tcp()));
     holder.claims(&welcome, &[&format!(r#""id":1,"names":["a"],"token":{token}"#)]);
     holder.settle();
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     assert!(other.granted(1) > token);
 }

@@ -1,6 +1,6 @@
 //! Holders: held locks after a restart.
 
-use navlocks_wire::{LossCause, Reply, ToClient};
+use navlocks_wire::{LossCause, Over, Reply, ToClient};
 
 use super::{lost, orphaned, recovery, request, restart};
 use crate::client::Client;
@@ -17,7 +17,7 @@ fn held_lock_is_kept_over_a_kill_and_its_token_with_it() {
     let mut holder = Client::claim(service.unix(), &welcome, &[&held]);
     holder.settle();
     assert_eq!(recovery(&mut other), []);
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     assert!(other.granted(1) > token);
 }
 
@@ -37,9 +37,9 @@ fn ages_of_locks_and_waiters_are_kept_over_a_kill() {
     let waiting = format!(r#""id":1,"names":["a"],"ms":{}"#, u64::MAX >> 11);
     let mut waiter = Client::claim(service.unix(), &waiters, &[&waiting]);
     waiter.settle();
-    holder.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    holder.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
     let ToClient::Answer(answer) = holder.hear() else { panic!("not an answer") };
-    let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
+    let Reply::Locks { held, pending } = answer.reply else { panic!("no snapshot") };
     assert!((MINUTE_MS..2 * MINUTE_MS).contains(&held[0].ms), "{held:?}");
     // An age that cannot be is bounded.
     assert!((MINUTE_MS..YEAR_MS).contains(&pending[0].ms), "{pending:?}");
@@ -89,8 +89,8 @@ fn if_available_waits_until_it_is_known_whether_the_lock_is_free() {
     other.settle();
     let held = format!(r#""id":1,"names":["a"],"token":{token}"#);
     let mut holder = Client::claim(service.unix(), &welcome, &[&held]);
-    assert_eq!(other.hear(), ToClient::Unavailable(1));
-    holder.say(r#"{"release":1}"#);
+    assert_eq!(other.hear(), ToClient::Over(Over::unavailable(1)));
+    holder.say(r#"{"end":1}"#);
     holder.settle();
     other.say(asks(2));
     other.granted(2);

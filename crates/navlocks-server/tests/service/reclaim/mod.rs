@@ -9,7 +9,7 @@ mod waiters;
 use std::time::Duration;
 
 use navlocks_server::Config;
-use navlocks_wire::{LossCause, Lost, Reply, ToClient, UnclaimedSession, Welcome};
+use navlocks_wire::{LossCause, Over, Reply, ToClient, UnclaimedSession, Welcome};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -28,15 +28,15 @@ fn request(id: u64, name: &str) -> String {
 }
 
 fn lost(id: u64, cause: LossCause) -> ToClient {
-    ToClient::Lost(Lost::new(id, cause))
+    ToClient::Over(Over::lost(id, cause))
 }
 
 /// Returns the sessions that a service waits for.
 fn recovery(client: &mut Client) -> Vec<UnclaimedSession> {
-    client.say(r#"{"ask":{"id":90,"question":"recovery"}}"#);
+    client.say(r#"{"ask":{"id":90,"question":{"locks":"unclaimed"}}}"#);
     match client.hear() {
         ToClient::Answer(answer) => match answer.reply {
-            Reply::Recovery(sessions) => sessions,
+            Reply::Unclaimed(sessions) => sessions,
             other => panic!("another answer: {other:?}"),
         },
         other => panic!("no answer: {other:?}"),

@@ -1,6 +1,6 @@
 //! Steals and forced releases around a restart.
 
-use navlocks_wire::{LossCause, Lost, Reply, RequestKey, ToClient, UnclaimedSession};
+use navlocks_wire::{LossCause, Over, Reply, RequestKey, ToClient, UnclaimedSession, Why};
 
 use super::{lost, orphaned, recovery, request, restart};
 use crate::client::{Client, tcp_stream};
@@ -13,7 +13,9 @@ fn own_pid() -> String {
 /// Hears that a lock is lost. Returns why, and its thief in words.
 fn loss(client: &mut Client, id: u64) -> (LossCause, Option<Box<str>>) {
     match client.hear() {
-        ToClient::Lost(lost) if lost.id == id => (lost.cause, lost.thief),
+        ToClient::Over(Over { id: over, why: Why::Lost(lost) }) if over == id => {
+            (lost.cause, lost.thief)
+        }
         other => panic!("no loss: {other:?}"),
     }
 }
@@ -40,7 +42,7 @@ fn stolen_lock_cannot_be_claimed_and_the_thief_keeps_it() {
     let mut thief = Client::claim(service.unix(), &thiefs, &[stolen]);
     assert_eq!(thief.granted(1), token);
     // Told once: the note of the victim is taken.
-    victim.say(r#"{"release":1}"#);
+    victim.say(r#"{"end":1}"#);
     victim.settle();
 }
 
@@ -77,7 +79,7 @@ fn steal_and_forced_release_get_past_a_session_that_does_not_come_back() {
     assert!(matches!(cause, LossCause::Stolen(_)));
     assert_eq!(words, Some(format!("nightly{}", own_pid()).into()));
     assert_eq!(holder.hear(), lost(2, LossCause::ForceReleased));
-    holder.say(r#"{"release":3}"#);
+    holder.say(r#"{"end":3}"#);
     other.granted(2);
 }
 
@@ -90,10 +92,7 @@ fn steal_of_all_frees_the_other_names_of_the_waiters_that_it_takes_away() {
     other.settle();
     thief.say(r#"{"request":{"id":1,"names":["a"],"wait":"steal-all"}}"#);
     thief.granted(1);
-    assert!(matches!(
-        other.hear(),
-        ToClient::Lost(Lost { id: 1, cause: LossCause::Stolen(_), .. })
-    ));
+    assert!(matches!(loss(&mut other, 1), (LossCause::Stolen(_), _)));
     other.granted(2);
 }
 

@@ -27,14 +27,14 @@ fn waiters_keep_their_order_over_a_kill() {
     let mut waiters: Vec<(usize, Client)> =
         [5, 3, 1, 2, 4].into_iter().map(|number| (number, claim(number, waiting))).collect();
     let mut holder = claim(0, &format!(r#"{waiting},"token":{token}"#));
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     waiters.sort_by_key(|(number, _)| *number);
     let mut largest = token;
     for (_, waiter) in &mut waiters {
         let token = waiter.granted(1);
         assert!(token > largest);
         largest = token;
-        waiter.say(r#"{"release":1}"#);
+        waiter.say(r#"{"end":1}"#);
     }
     assert!(last.granted(1) > largest);
 }
@@ -56,14 +56,14 @@ fn waiter_that_does_not_come_back_holds_back_only_later_requests() {
     let mut first = Client::claim(service.unix(), &clients[1].1, &[waiting]);
     let mut other = Client::unix(service.unix());
     other.say(request(1, "a"));
-    holder.say(r#"{"release":1}"#);
+    holder.say(r#"{"end":1}"#);
     // The second waiter has not come back, and was behind the first one in any case.
     first.granted(1);
-    first.say(r#"{"release":1}"#);
+    first.say(r#"{"end":1}"#);
     first.settle();
     other.settle();
     let mut second = Client::claim(service.unix(), &clients[2].1, &[waiting]);
     second.granted(1);
-    second.say(r#"{"release":1}"#);
+    second.say(r#"{"end":1}"#);
     other.granted(1);
 }

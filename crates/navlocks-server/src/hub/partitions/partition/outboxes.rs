@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::kit::{About, Notes, Notice, Sink};
 use navlocks_core::{Name, RequestId, Scope};
-use navlocks_wire::{Granted, LossCause, Lost, RequestKey, ToClient, What};
+use navlocks_wire::{Event, Granted, LossCause, Over, RequestKey, ToClient, What};
 
 use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_cause};
 use crate::audit::{Act, Audit};
@@ -88,9 +88,9 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Downgraded(mode) => registry.set_mode(slot, mode),
             Notice::Unavailable => {
                 metrics.requests.unavailable.inc();
-                sessions.say(session, &ToClient::Unavailable(number));
+                sessions.say(session, &Over::unavailable(number).into());
             }
-            Notice::Contended => sessions.say(session, &ToClient::Contended(number)),
+            Notice::Contended => sessions.say(session, &ToClient::Event(Event::Contended(number))),
             Notice::Released { since } => metrics.observe_hold(age(since)),
             Notice::ClientEnded { held_since: Some(since) } => {
                 metrics.observe_hold(age(since));
@@ -176,6 +176,6 @@ impl Outboxes<'_, '_> {
         if !owner.is_some_and(|owner| owner.lose(number, client, cause, thief, slot)) {
             registry.end_lost(RequestKey::new(session, number), slot);
         }
-        sessions.say(session, &ToClient::Lost(Lost { id: number, cause, thief: words }));
+        sessions.say(session, &Over::lost_to(number, cause, words).into());
     }
 }
