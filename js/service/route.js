@@ -5,7 +5,7 @@
 //                   └── moved, without one ───┴──── carry ◀── out of reach ─────┘
 
 import { isEncrypted, isInClear } from './io/addresses.js';
-import { append, dropFirst, each, plainList, removed, some } from '../internal/lists.js';
+import { append, dropFirst, each, mapped, plainList, removed, some } from '../internal/lists.js';
 import { refusalOf } from './refusals.js';
 
 /**
@@ -21,8 +21,12 @@ const UNREACHABLE_MS_MAX = 300_000;
 /** The most nodes that a hello names as out of reach. */
 const NAMED_MAX = 8;
 
-/** Limit for dialling an owner: another node can carry the messages. */
+/**
+ * Limit for dialling an owner: another node can carry the messages. A session has its lease for
+ * that: an owner with little processor time takes long to answer, and being carried costs more.
+ */
 const OWNER_MS_MAX = 1000;
+const OWNER_LEASED_MS_MAX = 4000;
 
 /** Limit for dialling one address. */
 const DIAL_MS_MAX = 10_000;
@@ -34,11 +38,10 @@ const DIAL_LEASED_MS_MIN = 250;
 const WELCOME_LEASED_MS_MIN = 250;
 
 export class Route {
+  /** In an order of this client: those of a dead node spread over all others. */
   #addresses;
   #hidesToken;
   #parse;
-  /** The first index to dial: random, so that clients with the same list spread over it. */
-  #first;
   /** The addresses that are dialled before the next pause. */
   #round;
   /** Rounds without an answer. */
@@ -57,13 +60,12 @@ export class Route {
    * @param addresses what readAddresses() made
    * @param hidesToken whether the client has a token that must not be sent in clear
    * @param parse     parses an address that a node names
-   * @param random    below 1
+   * @param random    below 1, for the order of the addresses
    */
   constructor(addresses, hidesToken, parse, random) {
-    this.#addresses = addresses;
+    this.#addresses = shuffled(addresses, random);
     this.#hidesToken = hidesToken;
     this.#parse = parse;
-    this.#first = Math.floor(random * addresses.length);
     this.isCluster = addresses.length > 1;
     this.#beginRound();
   }
@@ -71,7 +73,7 @@ export class Route {
   /** The limit in milliseconds for dialling the target, for a session with this lease. */
   limit(lease) {
     const eighth = lease === undefined ? Infinity : lease / 8;
-    if (this.target.namedBy !== undefined) return Math.min(eighth, OWNER_MS_MAX);
+    if (this.target.namedBy !== undefined) return lease === undefined ? OWNER_MS_MAX : Math.min(eighth, OWNER_LEASED_MS_MAX);
     if (!this.isCluster) return DIAL_MS_MAX;
     const even = Math.max(DIAL_MS_MAX / this.#addresses.length, DIAL_ONE_MS_MIN);
     // A slower network gets more time in each round.
@@ -197,9 +199,7 @@ export class Route {
   /** Begins with the address that was last good. */
   #beginRound() {
     this.#round = this.#good === undefined ? [] : [this.#good];
-    const { length } = this.#addresses;
-    each(this.#addresses, (_, index) => {
-      const address = this.#addresses[(this.#first + index) % length];
+    each(this.#addresses, (address) => {
       if (this.#good === undefined || keyOf(address) !== keyOf(this.#good)) append(this.#round, address);
     });
     this.#takeNext();
@@ -209,6 +209,20 @@ export class Route {
     this.target = { address: this.#round[0], carries: false };
     dropFirst(this.#round, 1);
   }
+}
+
+/** Returns the addresses in an order that the random number below 1 chooses: as they are by zero. */
+function shuffled(addresses, random) {
+  const order = mapped(addresses, (address) => address);
+  for (let first = 0; first < order.length; first++) {
+    const scaled = random * (order.length - first);
+    const chosen = first + Math.floor(scaled);
+    random = scaled - Math.floor(scaled);
+    const address = order[chosen];
+    order[chosen] = order[first];
+    order[first] = address;
+  }
+  return order;
 }
 
 /** Returns a key that equal addresses share. */

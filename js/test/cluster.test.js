@@ -56,9 +56,9 @@ async function hearClaim(peer, expected) {
   assert.equal(await peer.receive(), 'claimed');
 }
 
-function createRoute(list, token = false) {
+function createRoute(list, token = false, random = Math.random()) {
   const addresses = readAddresses(list, parseAddress, (sentence) => assert.fail(sentence));
-  return new Route(addresses, token, parseAddress, Math.random());
+  return new Route(addresses, token, parseAddress, random);
 }
 
 function dialled({ target: { address, carries } }) {
@@ -82,6 +82,21 @@ test('dead addresses of a list are passed over', async (t) => {
     assert.equal(held.held, true);
     await locks.close();
   }
+});
+
+test('clients of one list begin evenly, and spread evenly when a node is gone', () => {
+  const firsts = {};
+  const seconds = {};
+  for (let order = 0; order < 24; order++) {
+    const route = createRoute('ws://a,b,c,d', false, (order + 0.5) / 24);
+    const [first] = dialled(route);
+    route.failed(GONE, false, 0);
+    const way = `${first} ${dialled(route)[0]}`;
+    firsts[first] = (firsts[first] ?? 0) + 1;
+    seconds[way] = (seconds[way] ?? 0) + 1;
+  }
+  assert.deepEqual(Object.values(firsts), [6, 6, 6, 6]);
+  assert.deepEqual(Object.values(seconds), Array(12).fill(2));
 });
 
 test('a list without a living node is a NetworkError, and a bad list a SyntaxError that names it', async () => {

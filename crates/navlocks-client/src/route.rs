@@ -28,8 +28,10 @@ const UNREACHABLE_MAX: Duration = Duration::from_secs(300);
 /// The most nodes that a hello names as out of reach.
 const NAMED_MAX: usize = 8;
 
-/// For the way to an owner, where another node can carry the messages.
+/// For the way to an owner, where another node can carry the messages. A session has its lease for
+/// that: an owner with little processor time takes long to answer, and being carried costs more.
 const OWNER_MAX: Duration = Duration::from_secs(1);
+const OWNER_LEASED_MAX: Duration = Duration::from_secs(4);
 
 /// For the way to an address, and for the way to one of several.
 const DIAL_MAX: Duration = Duration::from_secs(10);
@@ -91,8 +93,8 @@ pub(crate) struct Route {
     addresses: Addresses,
     /// The session has a token that must not go to other machines unencrypted.
     hides_token: bool,
-    /// Where clients that were given the same list differ.
-    first: usize,
+    /// The list in an order of this client: those of a dead node spread over all others.
+    order: Vec<Url>,
     target: Target,
     /// The addresses that are dialled before the next pause.
     round: VecDeque<Url>,
@@ -108,22 +110,22 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Begins at one of the addresses, by a random number.
+    /// Begins with the addresses in an order that the random number chooses.
     pub(crate) fn new(addresses: &Addresses, hides_token: bool, random: u64) -> Self {
-        let urls = addresses.list();
-        let first = random as usize % urls.len();
-        let target = Target { url: urls[first].clone(), role: Role::Known };
+        let order = shuffled(addresses.list(), random);
+        let target = Target { url: order[0].clone(), role: Role::Known };
+        let is_cluster = order.len() > 1;
         let mut route = Self {
             addresses: addresses.clone(),
             hides_token,
-            first,
+            order,
             target,
             round: VecDeque::new(),
             rounds: 0,
             good: None,
             hops: 0,
             unreachable: Vec::new(),
-            is_cluster: urls.len() > 1,
+            is_cluster,
         };
         route.begin_round();
         route
@@ -143,7 +145,7 @@ impl Route {
     pub(crate) fn limit(&self, lease: Option<Duration>) -> Duration {
         let eighth = lease.map(|lease| lease / 8);
         match self.target.role {
-            Role::Owner { .. } => eighth.map_or(OWNER_MAX, |eighth| eighth.min(OWNER_MAX)),
+            Role::Owner { .. } => eighth.map_or(OWNER_MAX, |eighth| eighth.min(OWNER_LEASED_MAX)),
             _ if !self.is_cluster => DIAL_MAX,
             _ => {
                 let count = u32::try_from(self.addresses.list().len()).unwrap_or(u32::MAX);
@@ -288,14 +290,23 @@ impl Route {
 
     /// Begins with the address that was last good.
     fn begin_round(&mut self) {
-        let urls = self.addresses.list();
-        let listed = urls[self.first..].iter().chain(&urls[..self.first]);
-        let others = listed.filter(|url| Some(*url) != self.good.as_ref());
+        let others = self.order.iter().filter(|url| Some(*url) != self.good.as_ref());
         self.round = self.good.iter().chain(others).cloned().collect();
         if let Some(url) = self.round.pop_front() {
             self.target = Target { url, role: Role::Known };
         }
     }
+}
+
+/// Returns the addresses in an order that the random number chooses: as they are by zero.
+fn shuffled(urls: &[Url], mut random: u64) -> Vec<Url> {
+    let mut urls = urls.to_vec();
+    for first in 0..urls.len() {
+        let left = (urls.len() - first) as u64;
+        urls.swap(first, first + (random % left) as usize);
+        random /= left;
+    }
+    urls
 }
 
 impl DialError {
@@ -329,6 +340,8 @@ pub fn code_of_status(status: u16, sentence: &str) -> FaultCode {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     const NOW: Moment = Moment::from_nanoseconds(1_000_000_000);
@@ -377,11 +390,19 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_one_list_begin_at_different_addresses() {
-        let addresses = Addresses::parse("ws://a,b,c").unwrap();
-        let first = |random| dialled(&Route::new(&addresses, false, random)).0;
-        let firsts: std::collections::HashSet<String> = (0..3).map(first).collect();
-        assert_eq!(firsts.len(), 3);
+    fn clients_of_one_list_begin_evenly_and_spread_evenly_when_a_node_is_gone() {
+        let addresses = Addresses::parse("ws://a,b,c,d").unwrap();
+        let mut firsts = HashMap::new();
+        let mut seconds = HashMap::new();
+        for random in 0..24 {
+            let mut route = Route::new(&addresses, false, random);
+            let first = dialled(&route).0;
+            route.failed(&unreachable(), NOW);
+            *seconds.entry((first.clone(), dialled(&route).0)).or_insert(0) += 1;
+            *firsts.entry(first).or_insert(0) += 1;
+        }
+        assert!(firsts.len() == 4 && firsts.values().all(|&count| count == 6), "{firsts:?}");
+        assert!(seconds.len() == 12 && seconds.values().all(|&count| count == 2), "{seconds:?}");
     }
 
     /// Shared with the JavaScript client, which has the same route.
