@@ -2,7 +2,7 @@
 // chromium.js SIDE SIZE. SIDE is `native`, or `navlocks` through a service of NAVLOCKS_BIN.
 
 import process from 'node:process';
-import { Browsers } from '../test/browser/chromium.js';
+import { Browsers } from '../test/browser/browsers.js';
 import { startSite } from '../test/browser/site.js';
 import { Service } from '../test/service.js';
 

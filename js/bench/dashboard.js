@@ -9,7 +9,7 @@
 
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
-import { Browsers } from '../test/browser/chromium.js';
+import { Browsers } from '../test/browser/browsers.js';
 import { WireClient } from '../test/dashboard/wire-client.js';
 import { Service } from '../test/service.js';
 

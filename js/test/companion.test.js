@@ -1,13 +1,13 @@
-// Locks of a service beside the browser's own, in a real Chromium.
+// Locks of a service beside the browser's own, in real browsers.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, soakedKinds } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-describe("Chromium with native: 'also'", { skip: missing }, () => {
-  const browsers = new Browsers();
+for (const kind of soakedKinds) describe(`${kind.name} with native: 'also'`, { skip: kind.missing }, () => {
+  const browsers = new Browsers(kind);
   let site;
   let service;
   let context;

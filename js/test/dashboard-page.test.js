@@ -2,14 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { missing } from './browser/chromium.js';
+import { soakedKinds, unlessFirefox } from './browser/browsers.js';
 import { Holder } from './dashboard/page.js';
 import { Pages, shows } from './dashboard/pages.js';
 import { WireClient } from './dashboard/wire-client.js';
 import { Service } from './service.js';
 
-describe('a page of the dashboard', { skip: missing }, () => {
-  const pages = new Pages();
+const NO_FRAMES = 'WebDriver BiDi reports no messages of WebSockets';
+
+for (const kind of soakedKinds) describe(`a page of the dashboard in ${kind.name}`, { skip: kind.missing }, () => {
+  const pages = new Pages(kind);
   let service;
 
   before(async () => {
@@ -77,7 +79,7 @@ describe('a page of the dashboard', { skip: missing }, () => {
     await pages.close(page);
   });
 
-  test('a click is not lost when an answer changes the rows under the pressed pointer', async () => {
+  test('a click is not lost when an answer changes the rows under the pressed pointer', { skip: unlessFirefox(kind, NO_FRAMES) }, async () => {
     const { page, swap, end } = await openTwoNames('clicks');
     await page.getByRole('link', { name: 'steady' }).hover();
     await page.mouse.down();
@@ -95,7 +97,7 @@ describe('a page of the dashboard', { skip: missing }, () => {
     await pages.close(page);
   });
 
-  test('the first rows come before a search for deadlocks', async () => {
+  test('the first rows come before a search for deadlocks', { skip: unlessFirefox(kind, NO_FRAMES) }, async () => {
     const [one, two] = [await client('rows'), await client('rows')];
     await one.hold('hot');
     two.request('hot');

@@ -1,4 +1,4 @@
-// The dashboard in a real Chromium: every view with real clients, access control, and the actions
+// The dashboard in real browsers: every view with real clients, access control, and the actions
 // of operators.
 
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import WebSocket from 'ws';
-import { missing } from './browser/chromium.js';
+import { soakedKinds, unlessFirefox } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Dashboard, Holder } from './dashboard/page.js';
 import { Pages, shows } from './dashboard/pages.js';
@@ -27,8 +27,8 @@ function tokens(text) {
   return path;
 }
 
-describe('the dashboard', { skip: missing }, () => {
-  const pages = new Pages();
+for (const kind of soakedKinds) describe(`the dashboard in ${kind.name}`, { skip: kind.missing }, () => {
+  const pages = new Pages(kind);
   let service;
   let dashboard;
 
@@ -300,7 +300,7 @@ describe('the dashboard', { skip: missing }, () => {
     });
   });
 
-  test('DNS rebinding, other sites, frames and forms are refused', async () => {
+  test('DNS rebinding, other sites, frames and forms are refused', { skip: unlessFirefox(kind, 'Firefox tells a page nothing about a refused frame') }, async () => {
     const port = new URL(http()).port;
     for (const path of ['/', '/dashboard/app.js', '/metrics']) {
       assert.equal((await get(http() + path)).status, 200, path);

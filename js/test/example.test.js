@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'navlocks';
 import WebSocket from 'ws';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, soakedKinds } from './browser/browsers.js';
 import { read, write, SUBPROTOCOL } from '../service/wire.js';
 import { command } from './service.js';
 
@@ -57,10 +57,10 @@ test('examples/two-devices serves its page and all its scripts, and forwards to 
   }
 });
 
-test('examples/two-devices has one lock for pages of all its addresses', { skip: missing }, async (t) => {
+for (const kind of soakedKinds) test(`examples/two-devices has one lock for pages of all its addresses, in ${kind.name}`, { skip: kind.missing }, async (t) => {
   const printed = await start(t, '--lan');
   const addresses = [...new Set([...printed, printed[0].replace('localhost', '127.0.0.1')])];
-  const browsers = new Browsers();
+  const browsers = new Browsers(kind);
   t.after(() => browsers.close());
   const browser = await browsers.open();
   const pages = [];

@@ -1,14 +1,14 @@
-// Locks in a page that replaces functions of arrays, promises, collections and JSON, in a real
-// Chromium.
+// Locks in a page that replaces functions of arrays, promises, collections and JSON, in real
+// browsers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, soakedKinds } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-test('locks never call functions that a page replaced on arrays, promises, collections or JSON', { skip: missing }, async (t) => {
-  const browsers = new Browsers();
+for (const kind of soakedKinds) test(`locks never call functions that a page replaced on arrays, promises, collections or JSON, in ${kind.name}`, { skip: kind.missing }, async (t) => {
+  const browsers = new Browsers(kind);
   t.after(() => browsers.close());
   const site = await startSite();
   t.after(() => site.close());

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { connect } from 'navlocks';
 import { nameOf, PLATFORMS } from '../native/platforms.js';
-import { Browsers, missing as missingBrowser } from './browser/chromium.js';
+import { Browsers, soakedKinds } from './browser/browsers.js';
 import { startPages } from './browser/pages.js';
 import { command, scratch, Service } from './service.js';
 
@@ -330,11 +330,11 @@ const BUNDLERS = [
   },
 ];
 
-const browsers = new Browsers();
-after(() => browsers.close());
+const browsers = soakedKinds.map((kind) => ({ kind, all: new Browsers(kind) }));
+after(() => Promise.all(browsers.map(({ all }) => all.close())));
 
 for (const { name, skip, bundle } of BUNDLERS) {
-  test(`${name}, minified, in Chromium`, { skip: skip || missingBrowser }, async (t) => {
+  test(`${name}, minified`, { skip }, async (t) => {
     const bundled = join(project, 'bundles', `${name}.js`);
     mkdirSync(dirname(bundled), { recursive: true });
     await bundle(write('page.js', PAGE), bundled);
@@ -344,10 +344,14 @@ for (const { name, skip, bundle } of BUNDLERS) {
     t.after(() => site.close());
     const own = await Service.start(['--allow-origin', site.origin]);
     t.after(() => own.kill());
-    const page = await (await browsers.open()).newPage();
-    await page.goto(`${site.origin}/?service=${own.tcp}`);
-    assert.equal(await page.evaluate(() => globalThis.result), 'ExtendedLock,true,LockManager,function,NotSupportedError');
-    await page.close();
+    for (const { kind, all } of browsers) {
+      await t.test(kind.name, { skip: kind.missing }, async () => {
+        const page = await (await all.open()).newPage();
+        await page.goto(`${site.origin}/?service=${own.tcp}`);
+        assert.equal(await page.evaluate(() => globalThis.result), 'ExtendedLock,true,LockManager,function,NotSupportedError');
+        await page.close();
+      });
+    }
   });
 }
 

@@ -1,15 +1,15 @@
-// Origins that share one lock space (--share-origins): pages in a real Chromium, and programs over
+// Origins that share one lock space (--share-origins): pages in real browsers, and programs over
 // TCP and Unix sockets.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'navlocks';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, soakedKinds } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-describe('shared origins', { skip: missing }, () => {
-  const browsers = new Browsers();
+for (const kind of soakedKinds) describe(`shared origins in ${kind.name}`, { skip: kind.missing }, () => {
+  const browsers = new Browsers(kind);
   const services = [];
   let site;
 

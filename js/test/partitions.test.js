@@ -1,9 +1,9 @@
-// Partitions in a real Chromium: frames below another site, their workers, and storage buckets.
+// Partitions in real browsers: frames below another site, their workers, and storage buckets.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { isSameSite } from '../page/ancestry.js';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, soakedKinds, unlessFirefox } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
@@ -26,8 +26,8 @@ test('origins are same-site if their hosts are equal or one is below the other',
   }
 });
 
-describe('Chromium', { skip: missing }, () => {
-  const browsers = new Browsers();
+for (const kind of soakedKinds) describe(`${kind.name}`, { skip: kind.missing }, () => {
+  const browsers = new Browsers(kind);
   let site;
   let service;
 
@@ -159,7 +159,7 @@ describe('Chromium', { skip: missing }, () => {
     await context.close();
   });
 
-  test('F08 a storage bucket has its own locks, which end with it', async () => {
+  test('F08 a storage bucket has its own locks, which end with it', { skip: unlessFirefox(kind, 'Firefox has no storage buckets') }, async () => {
     const context = await (await browsers.open()).newContext();
     const [one, two] = [await openPage(context, site.origin), await openPage(context, site.origin)];
     for (const page of [one, two]) await installIn(page);

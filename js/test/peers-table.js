@@ -34,6 +34,16 @@ export function casesOfPage(page) {
   return lines.map((line) => line.split(' | ', 2).map((cell) => cell.replace(/^\| /, '')));
 }
 
+/** Returns the columns of the table of all behaviours; none if it has other cases. */
+export function columnsOfPage(page, rows) {
+  const [prose, all] = page.split('## All behaviours');
+  if (String(casesOfPage(page)) !== String(rows.map(about))) return [];
+  const [head, , ...lines] = all.split('\n').filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
+  const natives = prose.match(/, its own \|/g).length;
+  const verdict = (mark) => [...MARKS].find(([, known]) => known === mark)[0];
+  return head.slice(2).map((name, at) => ({ name, native: at < natives, verdicts: lines.map((line) => verdict(line[at + 2])) }));
+}
+
 /** Returns id and title of a case as the table has them. */
 export function about({ id, title }) {
   return [id, title.replaceAll('|', '/')];

@@ -1,5 +1,7 @@
 // Runs every case in every runtime, on its own locks and on navlocks, and writes docs/peers.md.
-// npm run peers
+// npm run peers [PART OF A COLUMN'S NAME]
+//
+// With a part it keeps the other columns of the page, as long as the cases are the same.
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,11 +9,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { Browsers } from './browser/chromium.js';
+import { Browsers, firefox } from './browser/browsers.js';
 import { KINDS, runCases } from './browser/conformance.js';
 import { startSite } from './browser/site.js';
 import { compared, casesFor } from './conformance/cases.js';
-import { peersTable } from './peers-table.js';
+import { columnsOfPage, peersTable } from './peers-table.js';
 import { Service } from './service.js';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -96,15 +98,16 @@ async function servedCases(browsers, site, kind) {
 }
 
 const site = await startSite();
-const browsers = new Browsers();
-const chromium = (await browsers.open()).version().split('.')[0];
+const [browsers, foxes] = [new Browsers(), new Browsers(firefox)];
+const major = async (kind) => (await kind.open()).version().split('.')[0];
 const [newest, deno] = [bin('node'), bin('deno')];
 const newestVersion = await version(newest);
 
 const columns = [
   { name: `Node ${newestVersion}`, native: true, run: () => nativeCases([newest, '--expose-gc']) },
   { name: `Deno ${await version(deno)}`, native: true, run: () => nativeCases([deno, 'run', '--quiet', '--allow-all', '--v8-flags=--expose-gc']) },
-  { name: `Chromium ${chromium}`, native: true, run: () => browserCases(browsers, site, [{ kind: 'page', provider: 'native' }], LIMIT_NATIVE) },
+  { name: `Chromium ${await major(browsers)}`, native: true, run: () => browserCases(browsers, site, [{ kind: 'page', provider: 'native' }], LIMIT_NATIVE) },
+  { name: `Firefox ${await major(foxes)}`, native: true, run: () => browserCases(foxes, site, [{ kind: 'page', provider: 'native' }], LIMIT_NATIVE) },
   { name: `Node ${process.versions.node.split('.', 2).join('.')}`, run: () => ownCases(process.execPath, 'navlocks', 'lineage') },
   { name: `Node ${newestVersion}`, run: () => ownCases(newest, 'navlocks', 'lineage') },
   { name: 'worker thread', run: threadCases },
@@ -114,18 +117,28 @@ const columns = [
     name: { dedicated: 'dedicated worker', shared: 'shared worker', service: 'service worker' }[kind] ?? kind,
     run: () => servedCases(browsers, site, kind),
   })),
+  { name: 'page in Firefox', run: () => servedCases(foxes, site, 'page') },
 ];
 
+const page = file('../../docs/peers.md');
+const text = await readFile(page, 'utf8');
+const part = process.argv[2] ?? '';
+const known = part === '' ? [] : columnsOfPage(text, compared);
+
 for (const column of columns) {
+  const before = known.find(({ name, native }) => name === column.name && native === (column.native ?? false));
+  if (before !== undefined && !column.name.includes(part)) {
+    column.verdicts = before.verdicts;
+    continue;
+  }
   const start = performance.now();
   column.verdicts = await column.run();
   const failed = column.verdicts.filter((verdict) => verdict === false).length;
   console.log(`${column.native ? 'native' : 'navlocks'}, ${column.name}: ${failed} failed, ${Math.round((performance.now() - start) / 1000)} s`);
 }
 
-const page = file('../../docs/peers.md');
-const text = await readFile(page, 'utf8');
 await writeFile(page, peersTable(text, compared, columns));
 await browsers.close();
+await foxes.close();
 await site.close();
 process.exit(0);

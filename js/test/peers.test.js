@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { compared } from './conformance/cases.js';
-import { about, peersTable, casesOfPage } from './peers-table.js';
+import { about, casesOfPage, columnsOfPage, peersTable } from './peers-table.js';
 
 const page = await readFile(new URL('../../docs/peers.md', import.meta.url), 'utf8');
 
@@ -14,7 +14,7 @@ test('the table of peers has exactly the current cases: npm run peers writes it'
 
 test('navlocks fails no behaviour of the table', () => {
   const summary = page.split('\n').filter((line) => line.startsWith('| navlocks, '));
-  assert.equal(summary.length, 10);
+  assert.equal(summary.length, 11);
   for (const line of summary) assert.match(line, / \| 0 \|$/);
 });
 
@@ -27,4 +27,6 @@ test('a table has the verdicts of each runtime', () => {
   assert.ok(text.includes('| Peer, its own | 2 | 1 |\n| navlocks, here | 1 | 0 |'));
   assert.ok(text.includes('| id | behaviour | navlocks | Peer |\n| --- | --- | --- | --- |\n| F02 | a/b | yes | **no** |\n\n'));
   assert.deepEqual(casesOfPage(text), [['F01', 'one'], ['F02', 'a/b']]);
+  assert.deepEqual(columnsOfPage(text, rows), [{ ...columns[0], native: true }, { ...columns[1], native: false }]);
+  assert.deepEqual(columnsOfPage(text, rows.slice(1)), []);
 });

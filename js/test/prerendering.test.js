@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { missing, openUnwatched } from './browser/chromium.js';
+import { chromium, openUnwatched } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-test('F128 calls of a prerendering page wait for its activation, in order', { skip: missing, timeout: 120_000 }, async (t) => {
+test('F128 calls of a prerendering page wait for its activation, in order', { skip: chromium.missing, timeout: 120_000 }, async (t) => {
   const moments = new EventEmitter();
   const [called, done] = [once(moments, 'called'), once(moments, 'done')];
   const site = await startSite({

@@ -65,7 +65,7 @@ const RUNS_ON: [(&str, &[&str]); 24] = [
     ("js/test/conformance/", &["service", "Node", "browser"]),
     // A simulated page in Node is no browser.
     ("js/test/browser.test.js", &[]),
-    ("js/test/chromium", &["browser"]),
+    ("js/test/pages", &["browser"]),
     ("js/test/companion", &["browser"]),
     ("js/test/intrinsics", &["browser"]),
     ("js/test/partitions", &["browser"]),

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { Browsers } from '../browser/chromium.js';
+import { Browsers } from '../browser/browsers.js';
 import { command, scratch } from '../service.js';
 import { WireClient } from './wire-client.js';
 

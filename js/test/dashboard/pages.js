@@ -1,10 +1,14 @@
 // Pages of the dashboard in a browser, for tests.
 
 import assert from 'node:assert/strict';
-import { Browsers } from '../browser/chromium.js';
+import { Browsers } from '../browser/browsers.js';
 
 export class Pages {
-  #browsers = new Browsers();
+  #browsers;
+
+  constructor(kind) {
+    this.#browsers = new Browsers(kind);
+  }
 
   /** Opens a page in a context of its own. close() fails the test if the page had errors. */
   async open(address, options) {

@@ -14,7 +14,17 @@ const limits = [
     why: 'this Node has locks of its own in every context, and its other contexts keep them',
   },
   {
-    place: /^Chromium/,
+    place: /^Firefox/,
+    test: /\/storage-buckets\./,
+    why: 'Firefox has no storage buckets',
+  },
+  {
+    place: /^Firefox/,
+    test: /\/bfcache\//,
+    why: 'Firefox caches no page of this driver, also with its own locks; the tests allow that',
+  },
+  {
+    place: /^(Chromium|Firefox)/,
     test: /\/clientids\./,
     why: 'a page cannot read its own Client.id, so the ids are those of the service',
   },

@@ -16,8 +16,8 @@ if (missing) {
 }
 
 // These modules need a browser, a service or a checkout.
-const { missing: noChromium } = await import('../browser/chromium.js');
-const { runInChromium } = await import('./chromium.js');
+const { kinds, soakedKinds } = await import('../browser/browsers.js');
+const { runInPages } = await import('./pages.js');
 const { runInNode } = await import('./node.js');
 const { Service } = await import('../service.js');
 
@@ -52,11 +52,15 @@ async function* nodes() {
 
 async function* columns() {
   yield* nodes();
-  if (noChromium) {
-    console.log(`Chromium is left out: ${noChromium}.`);
-    return;
+  for (const kind of kinds) {
+    if (kind.missing) console.log(`${kind.name} is left out: ${kind.missing}.`);
+    else for (const native of withNative ? [false, true] : [false]) yield { name: kind.name, native, run: () => runInPages({ kind, native, wanted: chosen(kind) }) };
   }
-  for (const native of withNative ? [false, true] : [false]) yield { name: 'Chromium', native, run: () => runInChromium({ native, wanted }) };
+}
+
+/** Returns which pages run: in Firefox all of them in `./test soak`, or if asked for by a part. */
+function chosen(kind) {
+  return soakedKinds.includes(kind) || part !== '' ? wanted : (path) => path.endsWith('.any.html');
 }
 
 let bugs = 0;

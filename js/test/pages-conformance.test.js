@@ -1,11 +1,11 @@
-// The conformance cases in pages, frames and all kinds of workers of a real Chromium, through a
+// The conformance cases in pages, frames and all kinds of workers of real browsers, through a
 // real service.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, kinds, soakedKinds } from './browser/browsers.js';
 import { KINDS, runCases } from './browser/conformance.js';
 import { headers, startSite } from './browser/site.js';
 import { Service } from './service.js';
@@ -13,8 +13,8 @@ import { Service } from './service.js';
 /** So long that only the end of a client releases its locks, and never the end of a lease. */
 const lease = 600_000;
 
-describe('Chromium', { skip: missing }, () => {
-  const browsers = new Browsers();
+for (const kind of kinds) describe(`${kind.name}`, { skip: kind.missing }, () => {
+  const browsers = new Browsers(kind);
   let site;
   let service;
 
@@ -29,13 +29,13 @@ describe('Chromium', { skip: missing }, () => {
     await service.kill();
   });
 
-  for (const kind of KINDS) {
-    test(`the standard's cases pass in Chromium: ${kind}`, (t) => runAll(t, { kind }, 100));
-    test(`the extensions' cases pass in Chromium: ${kind}`, (t) => runAll(t, { kind, body: 'extensions' }, 20));
-    test(`the older drafts' cases pass in Chromium: ${kind}`, (t) => runAll(t, { kind, body: 'lineage' }, 50));
+  for (const place of soakedKinds.includes(kind) ? KINDS : ['page']) {
+    test(`the standard's cases pass: ${place}`, (t) => runAll(t, { kind: place }, 100));
+    test(`the extensions' cases pass: ${place}`, (t) => runAll(t, { kind: place, body: 'extensions' }, 20));
+    test(`the older drafts' cases pass: ${place}`, (t) => runAll(t, { kind: place, body: 'lineage' }, 50));
   }
 
-  test("the standard's cases pass in Chromium, bundled and minified", (t) => runAll(t, { kind: 'page', provider: 'bundled' }, 100));
+  if (soakedKinds.includes(kind)) test("the standard's cases pass, bundled and minified", (t) => runAll(t, { kind: 'page', provider: 'bundled' }, 100));
 
   /** Runs every case of a body in a place. */
   async function runAll(t, place, least) {

@@ -1,14 +1,14 @@
-// Pages in a real Chromium while their service is killed or stopped, and restarted.
+// Pages in real browsers while their service is killed or stopped, and restarted.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'navlocks';
-import { Browsers, missing } from './browser/chromium.js';
+import { Browsers, soakedKinds } from './browser/browsers.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-describe('Chromium over restarts', { skip: missing }, () => {
-  const browsers = new Browsers();
+for (const kind of soakedKinds) describe(`${kind.name} over restarts`, { skip: kind.missing }, () => {
+  const browsers = new Browsers(kind);
   let site;
 
   before(async () => {

@@ -1,6 +1,6 @@
-// The public tests in a real Chromium, on navlocks or on its own locks.
+// The public tests in a real browser, on navlocks or on its own locks.
 
-import { Browsers } from '../browser/chromium.js';
+import { Browsers } from '../browser/browsers.js';
 import { Service } from '../service.js';
 import { bundle } from './bundle.js';
 import { pages } from './checkout.js';
@@ -28,9 +28,9 @@ const BLOBS = `{
  *
  * @yields { place, test, name, passed, message } for every subtest
  */
-export async function* runInChromium({ native, wanted }) {
+export async function* runInPages({ kind, native, wanted }) {
   const site = await startPublicSite();
-  const browsers = new Browsers();
+  const browsers = new Browsers(kind);
   try {
     for (const given of pages().filter(({ path }) => wanted(path))) {
       const browser = await browsers.open();
