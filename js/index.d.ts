@@ -401,7 +401,7 @@ export type ServiceAddress = string | URL | readonly (string | URL)[];
 
 /**
  * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`; or to a cluster,
- * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if nobody
+ * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if no service
  * answers, a SecurityError if the service refuses this client, a NotSupportedError for another
  * version.
  */

@@ -9,22 +9,22 @@
 import { createAcquire } from './acquire.js';
 import { KeptWeakMap } from '../internal/collections.js';
 import { environmentOf, installInterfaces } from '../standard/locks.js';
-import { createModels } from './models.js';
+import { createStyles } from './styles.js';
 
-export { Flag, Lock } from './models.js';
+export { Flag, Lock } from './styles.js';
 
 const lineages = new KeptWeakMap();
 
 /**
  * Returns the older APIs over these locks: of this process, of `connect()` or of `install()`.
- * `auto`, `explicit` and `scoped` have the explainer's functions, one for each release model.
+ * `auto`, `explicit` and `scoped` have the explainer's functions, one for each release style.
  */
 export function lineageOf(locks) {
   const environment = environmentOf(locks);
   if (environment === undefined) {
     throw new TypeError('lineageOf() needs locks of this package: what connect() resolved with, or what install() returned');
   }
-  if (!lineages.has(locks)) lineages.set(locks, Object.freeze({ ...createAcquire(environment), ...createModels(environment) }));
+  if (!lineages.has(locks)) lineages.set(locks, Object.freeze({ ...createAcquire(environment), ...createStyles(environment) }));
   return lineages.get(locks);
 }
 

@@ -65,7 +65,7 @@ function dialled({ target: { address, carries } }) {
   return [address.url?.href ?? `unix:${address.path}`, carries];
 }
 
-const GONE = { code: 'unreachable', message: 'nobody listens' };
+const GONE = { code: 'unreachable', message: 'no process listens' };
 
 test('dead addresses of a list are passed over', async (t) => {
   const [node] = await startNodes(t, 1);

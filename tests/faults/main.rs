@@ -5,9 +5,9 @@
 //! disturbed.
 #![allow(clippy::print_stdout, reason = "seed and counts, shown when a test has failed")]
 
-mod story;
-mod proofs;
-mod excuses;
+mod handwritten;
+mod violations;
+mod no_violations;
 
 mod folder;
 mod records;
@@ -25,7 +25,7 @@ mod fenced;
 mod clustered;
 mod example;
 
-mod wish;
+mod random_requests;
 mod simulation;
 mod seeded;
 mod sessions;

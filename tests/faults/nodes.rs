@@ -159,7 +159,7 @@ impl Nodes {
             if let Some(number) = owner.as_ref().and_then(named) {
                 return number;
             }
-            assert!(begin.elapsed() < PATIENCE, "nobody owns slot {slot}");
+            assert!(begin.elapsed() < PATIENCE, "no node owns slot {slot}");
             sleep(Duration::from_millis(20));
         }
     }

@@ -54,7 +54,7 @@ const RUNS_ON: [(&str, &[&str]); 24] = [
     ("tests/engine/", &["engine"]),
     ("tests/conformance/body/", &["Rust", "service"]),
     ("tests/conformance/", &["Rust"]),
-    ("tests/models/", &["Rust"]),
+    ("tests/lineage/", &["Rust"]),
     ("tests/stress/", &["Rust"]),
     ("crates/navlocks/tests/remote/", &["service"]),
     ("crates/navlocks/", &["Rust"]),

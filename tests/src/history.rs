@@ -4,11 +4,11 @@
 use core::fmt;
 
 use crate::engine::Engine;
+use crate::listing::Listing;
 use crate::model::Scopes;
 use crate::model::words::{
     Answer, ClientNo, Info, Input, Mode, Name, Policy, RequestNo, Scope, Wait,
 };
-use crate::story::Story;
 
 /// How many clients take part at a time.
 pub const SEATS: usize = 4;
@@ -80,7 +80,7 @@ pub struct History {
 
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Story::of(&self.ops).fmt(f)
+        Listing::of(&self.ops).fmt(f)
     }
 }
 
@@ -125,7 +125,7 @@ pub fn play(ops: &[Op], witnesses: &mut [&mut dyn Witness]) -> Result<(), Diverg
             op: index,
             // The model alone produces the story, so that histories without a divergence do not pay
             // for it.
-            story: Story::of(&ops[..=index]).to_string(),
+            story: Listing::of(&ops[..=index]).to_string(),
             objection,
         })?;
     }

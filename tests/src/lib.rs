@@ -3,7 +3,7 @@
 //!
 //! A [`history::Op`] is the next operation; [`history::play`] turns each into inputs of the model
 //! and shows it to witnesses. The [`engine::Engine`] is a witness that does the same and objects to
-//! any difference; so are the [`single::SingleNamed`] texts. The [`story::Story`] and the
+//! any difference; so are the [`single::SingleNamed`] texts. The [`listing::Listing`] and the
 //! [`tally::Tally`] only observe.
 //!
 //! Real processes have no witness: they write [`record`]s, which are [`check`]ed afterwards, while
@@ -16,7 +16,7 @@ pub mod history;
 pub mod model;
 pub mod replay;
 pub mod single;
-pub mod story;
+pub mod listing;
 pub mod tally;
 
 #[cfg(feature = "processes")]

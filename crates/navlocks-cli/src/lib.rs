@@ -10,7 +10,7 @@ compile_error!(
 // In reading order: the subcommands, a command under its lock, the place of the service.
 mod command;
 mod run;
-pub mod place;
+pub mod service_dir;
 pub mod exit;
 mod printer;
 mod process;

@@ -44,7 +44,7 @@ pub(crate) struct Seating {
 
 /// Where in each queue of its scope a new entry takes its seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum InsertAt {
     /// At the tail.
     Last,
     /// At the head of queues in which no entry is held.
@@ -186,7 +186,7 @@ impl Seating {
 
     /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all
     /// of them.
-    pub(crate) fn seat(&mut self, entry: Index, scope: &Scope, place: Place) -> bool {
+    pub(crate) fn seat(&mut self, entry: Index, scope: &Scope, place: InsertAt) -> bool {
         self.wide += usize::from(scope.names().len() > 1);
         let mut seat = entry;
         for (position, name) in scope.names().iter().enumerate() {
@@ -201,14 +201,14 @@ impl Seating {
                 continue;
             }
             match place {
-                Place::First | Place::BeforePending if self.is_counted(queue, seat) => {
+                InsertAt::First | InsertAt::BeforePending if self.is_counted(queue, seat) => {
                     self.sit_counted(seat, queue, place);
                 }
-                Place::Last => {
+                InsertAt::Last => {
                     self.sit_last(seat, queue);
                 }
-                Place::First => self.sit_first(seat, queue),
-                Place::BeforePending => self.sit_before_pending(seat, queue),
+                InsertAt::First => self.sit_first(seat, queue),
+                InsertAt::BeforePending => self.sit_before_pending(seat, queue),
             }
         }
         self.entries[entry].life.blocked == 0
@@ -257,7 +257,7 @@ impl Seating {
         let own = other.id(entry).slot() as Index;
         self.entries.put(own, &other.entries[entry]);
         self.live += 1;
-        let clear = self.seat(own, &other.scope(entry), Place::Last);
+        let clear = self.seat(own, &other.scope(entry), InsertAt::Last);
         debug_assert_eq!(clear, other.is_held(entry));
         self.held += usize::from(clear);
         own
@@ -278,7 +278,7 @@ impl Seating {
         let before = &mut self.entries[last].seat;
         let both = marks | before.marks();
         if list.tally.is_some() || both.is_limited() {
-            return self.sit_counted(seat, queue, Place::Last);
+            return self.sit_counted(seat, queue, InsertAt::Last);
         }
         before.next = seat;
         list.last = seat;

@@ -122,7 +122,7 @@ async fn give(shared: Rc<Shared>, slot: u32, to: String) {
 }
 
 async fn hand_over(slots: &Slots, slot: u32, hub: &SharedHub) {
-    let registry = hub.borrow().registry.log.as_ref().map(|log| log.slot_registry());
+    let registry = hub.borrow().registry.log().map(|log| log.slot_registry());
     if let Some(registry) = registry {
         let news = registry.news();
         let flushed = async {

@@ -212,7 +212,7 @@ impl Service {
             tokio::select! {
                 () = &mut until => break Ok(()),
                 () = &mut idle => {
-                    tracing::info!("nobody came for a while");
+                    tracing::info!("no client came for a while");
                     break Ok(());
                 }
                 () = shared.panicked.notified() => {

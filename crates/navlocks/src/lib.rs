@@ -96,7 +96,7 @@ mod inbox;
 mod wakes;
 mod clock;
 mod sync;
-// The older APIs and release models, on the same engine.
+// The older APIs and release styles, on the same engine.
 pub mod lineage;
 
 pub use connection::Connection;

@@ -116,12 +116,12 @@ fn every_blocking_holder_is_notified() {
     let three = hold(third.request("c"), "X c");
     let apart = hold(third.request("d"), "X d");
     let waits = [&one, &two, &three].map(|lock| Task::start(lock.contended()));
-    let mut nobody = Task::start(apart.contended());
+    let mut unwatched = Task::start(apart.contended());
     let _waiter = queue(&other, other.request(["a", "c"]), "X ac");
     for wait in waits {
         assert_eq!(wait.join(), Ok(()));
     }
-    assert!(!nobody.poll());
+    assert!(!unwatched.poll());
 }
 
 #[test]

@@ -16,9 +16,9 @@ use navlocks_wire::{
     self as wire, LocksOf, Names, Question, Reply, RequestKey, ToClient, ToService,
 };
 
+use crate::random_requests::{ROUNDS, TASKS, Taste, Wish};
 use crate::sessions::service::{ClientNo, LEASE, LinkNo};
 use crate::sessions::world::Event;
-use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
 const TASTE: Taste = Taste { kinds: 32, patience: 2000, looks: 6 };
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Line, Moment, RequestNo, Step, Wait, What, Who};
 
+use crate::random_requests::{ROUNDS, TASKS, Taste, Wish};
 use crate::simulation::events::Event;
 use crate::simulation::message::{Ask, ClientNo, Down, Up};
-use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
 /// How long a client keeps its locks without the service.
 pub(super) const LEASE: u64 = 900;

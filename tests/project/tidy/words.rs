@@ -9,6 +9,9 @@ const COLUMNS_MAX: usize = 100;
 /// No subjects: the reader has to guess which client, request or task is meant.
 const NO_SUBJECTS: [&str; 7] = ["Who", "Whoever", "Whose", "What", "Nobody", "Somebody", "Anybody"];
 
+/// Words that leave open which client, request or task is meant, wherever they stand.
+const VAGUE: [&str; 4] = ["nobody", "somebody", "whom", "whoever"];
+
 #[test]
 fn comments_and_prose_follow_the_rules() {
     let mut all = files::below(".");
@@ -20,6 +23,7 @@ fn comments_and_prose_follow_the_rules() {
         let lines = prose(file);
         found.extend(wide_lines(file, &lines));
         found.extend(sentences_without_subject(file, &lines));
+        found.extend(vague_words(file, &lines));
         found.extend(private_references(file, &lines, &pages));
     }
     super::assert_clean(&found);
@@ -96,6 +100,22 @@ fn sentences_without_subject(file: &File, lines: &[Prose<'_>]) -> Vec<String> {
     found
 }
 
+/// Finds words of [`VAGUE`]. The rule itself has them in italics.
+fn vague_words(file: &File, lines: &[Prose<'_>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in lines {
+        for word in line.text.split_whitespace() {
+            let word =
+                word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '*' && c != '`');
+            let word = word.trim_end_matches("'s").to_lowercase();
+            if VAGUE.contains(&word.as_str()) {
+                found.push(format!("{}:{}: says {word}", file.path, line.number));
+            }
+        }
+    }
+    found
+}
+
 /// References to documents that are not in the repository: pages that do not exist, and numbers of
 /// sources or decisions that only their authors know.
 fn private_references(file: &File, lines: &[Prose<'_>], pages: &[String]) -> Vec<String> {
@@ -161,6 +181,14 @@ mod finds {
             check(text, sentences_without_subject),
             expected.map(|end| format!("bad.rs:{end}"))
         );
+    }
+
+    #[test]
+    fn vague_word_is_found_inside_a_sentence() {
+        let text =
+            "// A lock that nobody, or\n/// somebody's client has. Not `nobody`.\nlet whom = 1;\n";
+        let expected = ["1: says nobody", "2: says somebody"];
+        assert_eq!(check(text, vague_words), expected.map(|end| format!("bad.rs:{end}")));
     }
 
     #[test]

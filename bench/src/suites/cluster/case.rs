@@ -10,7 +10,7 @@ use super::ground::Ground;
 use super::{CARRIED, ETCD, SERVICE};
 use crate::harness::Unit::{Count, Nanoseconds, Rate};
 use crate::harness::{Contest, Options, Round};
-use crate::suites::service::case::{Cases, Extent, Place};
+use crate::suites::service::case::{Cases, Endpoint, Extent};
 use crate::suites::service::etcd::Etcd;
 use crate::suites::service::navlocks::Navlocks;
 use crate::suites::{OURS, Plan};
@@ -28,7 +28,7 @@ const NOTES: [&str; 5] = [
 struct Side {
     word: &'static str,
     cases: &'static dyn Cases,
-    place: Place,
+    place: Endpoint,
 }
 
 pub(super) fn plan(options: &Options) -> Plan {
@@ -56,7 +56,7 @@ fn contests(options: &Options, notes: &mut Vec<String>) -> Result<Vec<Contest>, 
         settle: Duration::ZERO,
         probe: Duration::ZERO,
     };
-    let place = |server: &Rc<Server>, address: Address| Place {
+    let place = |server: &Rc<Server>, address: Address| Endpoint {
         runtime: Rc::clone(&runtime),
         server: Rc::clone(server),
         address,
@@ -117,7 +117,7 @@ fn contest(
     unit: crate::harness::Unit,
     ground: &Rc<Ground>,
     sides: &Rc<Vec<Side>>,
-    case: impl Fn(&dyn Cases, Place) -> Round + Copy + 'static,
+    case: impl Fn(&dyn Cases, Endpoint) -> Round + Copy + 'static,
 ) -> Contest {
     let mut contest = Contest::new(cases, unit);
     for Side { word, cases, place } in &**sides {

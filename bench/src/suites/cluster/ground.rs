@@ -76,7 +76,7 @@ impl Ground {
         let nodes = self.nodes.borrow();
         let is_owner = |address: &Address| matches!(address, Address::Tcp(address) if owner == format!("ws://{address}"));
         let found = nodes.addresses().iter().position(is_owner);
-        found.ok_or_else(|| "nobody owns the locks".to_owned())
+        found.ok_or_else(|| "no node owns the locks".to_owned())
     }
 
     /// How often etcd was written, ever.

@@ -38,14 +38,14 @@ pub(crate) struct Extent {
 
 /// A server that the clients of a case connect to.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     pub(crate) runtime: Rc<Runtime>,
     pub(crate) server: Rc<Server>,
     pub(crate) address: Address,
     pub(crate) extent: Extent,
 }
 
-impl Place {
+impl Endpoint {
     pub(crate) fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
         let bounded = async { tokio::time::timeout(ROUND_MAX, work).await };
         match self.runtime.block_on(bounded) {
@@ -59,12 +59,12 @@ impl Place {
 /// The cases, for a service whose type is not known.
 pub(crate) trait Cases {
     /// Acquire and release by this many clients, each with its own name.
-    fn cycle(&self, place: Place, clients: usize) -> Round;
+    fn cycle(&self, place: Endpoint, clients: usize) -> Round;
     /// From the release by one client to the grant of the other: the median and the 99th
     /// percentile.
-    fn hand_over(&self, place: Place) -> Round;
+    fn hand_over(&self, place: Endpoint) -> Round;
     /// As `cycle`, while other clients are connected and each hold a lock.
-    fn crowd(&self, place: Place, idle: usize, clients: usize) -> Round;
+    fn crowd(&self, place: Endpoint, idle: usize, clients: usize) -> Round;
     /// Bytes for each idle client, and for each holder.
     fn memory(
         &self,
@@ -75,11 +75,11 @@ pub(crate) trait Cases {
     ) -> Round;
     /// The server is killed while so many clients hold a lock each, and started again: the time
     /// from the kill to the first new lock, and how many of the held locks are lost.
-    fn restart(&self, place: Place, clients: usize) -> Round;
+    fn restart(&self, place: Endpoint, clients: usize) -> Round;
 }
 
 impl<S: Service> Cases for S {
-    fn cycle(&self, place: Place, clients: usize) -> Round {
+    fn cycle(&self, place: Endpoint, clients: usize) -> Round {
         let service = *self;
         let mut clients = place.run(connect(service, place.address.clone(), clients));
         Box::new(move || {
@@ -90,7 +90,7 @@ impl<S: Service> Cases for S {
         })
     }
 
-    fn hand_over(&self, place: Place) -> Round {
+    fn hand_over(&self, place: Endpoint) -> Round {
         let service = *self;
         let clients = place.run(connect(service, place.address.clone(), 2));
         let Ok(clients): Result<[Named<S::Client>; 2], _> = clients.try_into() else {
@@ -110,7 +110,7 @@ impl<S: Service> Cases for S {
         })
     }
 
-    fn crowd(&self, place: Place, idle: usize, clients: usize) -> Round {
+    fn crowd(&self, place: Endpoint, idle: usize, clients: usize) -> Round {
         let service = *self;
         Box::new(move || {
             let address = &place.address;
@@ -139,7 +139,7 @@ impl<S: Service> Cases for S {
             let address = transports.find_map(|transport| server.address(transport).cloned());
             let Some(address) = address else { unreachable!("every server listens") };
             let (runtime, server) = (Rc::clone(&runtime), Rc::new(server));
-            let place = Place { runtime, server, address: address.clone(), extent };
+            let place = Endpoint { runtime, server, address: address.clone(), extent };
             let bytes = || {
                 place.run(async {
                     tokio::time::sleep(extent.settle).await;
@@ -162,7 +162,7 @@ impl<S: Service> Cases for S {
         })
     }
 
-    fn restart(&self, place: Place, clients: usize) -> Round {
+    fn restart(&self, place: Endpoint, clients: usize) -> Round {
         let service = *self;
         Box::new(move || {
             let (time, lost) = place.run(restart(service, &place, clients));

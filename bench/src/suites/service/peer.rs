@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::case::{Cases, Extent, Place};
+use super::case::{Cases, Endpoint, Extent};
 use super::echo::Echo;
 use super::etcd::Etcd;
 use super::navlocks::Navlocks;
@@ -199,13 +199,13 @@ impl Ground {
         unit: crate::harness::Unit,
         peers: &[Peer],
         transport: Transport,
-        case: impl Fn(&dyn Cases, Place) -> crate::harness::Round + Copy + 'static,
+        case: impl Fn(&dyn Cases, Endpoint) -> crate::harness::Round + Copy + 'static,
     ) -> Contest {
         let mut contest = Contest::new(cases, unit);
         for &peer in peers {
             let Some(server) = self.running.get(peer.program.name) else { continue };
             let Some(address) = server.address(transport) else { continue };
-            let place = Place {
+            let place = Endpoint {
                 runtime: Rc::clone(&self.runtime),
                 server: Rc::clone(server),
                 address: address.clone(),
@@ -229,7 +229,7 @@ impl Ground {
                     let Some(address) = server.address(Transport::Tcp).cloned() else {
                         unreachable!("every server has a port")
                     };
-                    let place = Place { runtime, server: Rc::new(server), address, extent };
+                    let place = Endpoint { runtime, server: Rc::new(server), address, extent };
                     peer.cases.restart(place, clients)
                 });
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
 
-use super::case::{Named, Place, connect, hold, leave};
+use super::case::{Endpoint, Named, connect, hold, leave};
 use super::client::{Client, Service};
 
 /// For one attempt to connect and to get a lock: a server that is just starting may not answer.
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Returns how long it took until a new client had a new lock, and how many held locks were lost.
 pub(super) async fn restart<S: Service>(
     service: S,
-    place: &Place,
+    place: &Endpoint,
     clients: usize,
 ) -> io::Result<(Duration, usize)> {
     let address = || place.address.clone();
@@ -46,7 +46,7 @@ pub(super) async fn restart<S: Service>(
 /// longer.
 async fn first_grant<S: Service>(
     service: S,
-    place: &Place,
+    place: &Endpoint,
     begin: Instant,
 ) -> io::Result<Vec<Named<S::Client>>> {
     loop {

@@ -15,8 +15,8 @@ use super::target::Target;
 use super::waits::{Waits, who};
 use super::{recovery, say};
 use crate::exit::{Exit, Failure};
-use crate::place::{self, Found, Place};
 use crate::printer::{self, Harmless, Palette};
+use crate::service_dir::{self, Found, ServiceDir};
 
 /// Find out what is wrong
 ///
@@ -170,7 +170,7 @@ impl Report {
     }
 }
 
-fn look_at_place(place: &Place, report: &mut Report) {
+fn look_at_place(place: &ServiceDir, report: &mut Report) {
     let folder = place.folder().display();
     look_at_namespace(place, report);
     match place.look() {
@@ -225,14 +225,14 @@ fn foreign_unit(groups: &str) -> Option<&str> {
 }
 
 /// Looks at the folder with the state that outlives the service.
-fn look_at_state(place: &Place, report: &mut Report) {
-    let folder = match place::state_folder(Some(&place.socket())) {
+fn look_at_state(place: &ServiceDir, report: &mut Report) {
+    let folder = match service_dir::state_folder(Some(&place.socket())) {
         Ok(folder) => folder,
         Err(failure) => return report.bad(&failure.message),
     };
     let shown = folder.display();
     if folder != place.folder() {
-        match place::look(&folder) {
+        match service_dir::look(&folder) {
             Ok(Found::Private) => {}
             Ok(Found::Nothing) => return,
             Err(failure) => return report.bad(&failure.message),
@@ -243,7 +243,7 @@ fn look_at_state(place: &Place, report: &mut Report) {
             "the service cannot remember fencing tokens in {shown}: {error}; it does not start without"
         ));
     }
-    if place::is_full(&folder) || place::lacks_room_to_start(&folder) {
+    if service_dir::is_full(&folder) || service_dir::lacks_room_to_start(&folder) {
         return report.bad(&format!(
             "the disk of {shown} is full, and the service must remember fencing tokens there: make room"
         ));
@@ -252,7 +252,7 @@ fn look_at_state(place: &Place, report: &mut Report) {
 }
 
 /// Looks whether /tmp is another folder than the one of the user's other processes.
-fn look_at_namespace(place: &Place, report: &mut Report) {
+fn look_at_namespace(place: &ServiceDir, report: &mut Report) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut mounts = mounts.lines().map(|line| line.split(' '));
     // The fourth word of a line is the folder that is mounted, the fifth the mount point.
@@ -267,7 +267,7 @@ fn look_at_namespace(place: &Place, report: &mut Report) {
     }
 }
 
-fn look_at_socket(place: &Place, report: &mut Report) {
+fn look_at_socket(place: &ServiceDir, report: &mut Report) {
     let path = place.socket();
     let socket = path.display();
     match fs::symlink_metadata(&path) {

@@ -19,10 +19,10 @@ use super::target::Target;
 use super::waits::quoted;
 use super::{block_on, short};
 use crate::exit::{Exit, Failure};
-use crate::place::own_program;
 use crate::printer;
 use crate::process::{Process, describe};
 use crate::run::OnLoss;
+use crate::service_dir::own_program;
 use crate::system;
 
 /// The option by which a holder knows the process whose lock it holds.

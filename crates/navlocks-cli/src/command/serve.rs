@@ -23,8 +23,8 @@ use self::supervisor::Supervisor;
 use super::duration;
 use super::joining::Joining;
 use crate::exit::{Exit, Failure};
-use crate::place::{self, Place};
 use crate::printer;
+use crate::service_dir::{self, ServiceDir};
 
 /// The variable with access tokens. Arguments can be read by every user of the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
@@ -190,7 +190,7 @@ impl Serve {
         let page = config.dashboard.then(|| config.hosts.first().cloned());
         let service = Service::bind(config).await.map_err(|error| no_start(&error))?;
         let mut service = service.with_dashboard(Dashboard::default());
-        let place = Place::of_user()
+        let place = ServiceDir::of_user()
             .ok()
             .filter(|place| service.addresses().contains(&Address::Unix(place.socket())));
         if let (Some(place), true) = (place, stays) {
@@ -254,7 +254,7 @@ impl Serve {
         let unix = match self.socket {
             Some(path) => Some(path),
             None if self.no_socket || handed_over || is_node => None,
-            None => Some(Place::of_user()?.socket()),
+            None => Some(ServiceDir::of_user()?.socket()),
         };
         let lease = self.lease.unwrap_or_else(|| Limits::default().lease_default);
         if !(self.lease_min <= lease && lease <= self.lease_max) {
@@ -267,9 +267,9 @@ impl Serve {
             Some(folder) => Some(folder),
             None => {
                 let inherited = if handed_over { crate::system::inherited_socket() } else { None };
-                let folder = place::state_folder(unix.as_deref().or(inherited.as_deref()))?;
+                let folder = service_dir::state_folder(unix.as_deref().or(inherited.as_deref()))?;
                 if !self.check {
-                    place::prepare(&folder)?;
+                    service_dir::prepare(&folder)?;
                 }
                 Some(folder)
             }

@@ -15,8 +15,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::recovery;
 use super::target::Target;
 use crate::exit::{Exit, Failure};
-use crate::place::Place;
 use crate::printer::{self, Harmless};
+use crate::service_dir::ServiceDir;
 
 /// The most held locks that the message names.
 const NAMED_MAX: usize = 5;
@@ -112,7 +112,7 @@ pub(super) struct Running {
 
 impl Running {
     /// Finds the process that listens at the socket, as the kernel knows it.
-    pub(super) fn find(place: &Place) -> Result<Option<Self>, Failure> {
+    pub(super) fn find(place: &ServiceDir) -> Result<Option<Self>, Failure> {
         place.look()?;
         let system = |error| {
             Failure::new(Exit::System, format!("the kernel does not say who listens: {error}"))

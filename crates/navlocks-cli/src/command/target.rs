@@ -11,7 +11,7 @@ use navlocks_wire::{ClientKey, FaultCode};
 use super::waits::quoted;
 use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
-use crate::place::{Found, Place};
+use crate::service_dir::{Found, ServiceDir};
 
 /// The variable with the access token. Arguments can be read by every user of the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
@@ -92,8 +92,8 @@ impl Target {
     }
 
     /// Returns the place of the user's own service, if that is the target.
-    pub(super) fn place(&self) -> Result<Option<Place>, Failure> {
-        if self.url().is_some() { Ok(None) } else { Place::of_user().map(Some) }
+    pub(super) fn place(&self) -> Result<Option<ServiceDir>, Failure> {
+        if self.url().is_some() { Ok(None) } else { ServiceDir::of_user().map(Some) }
     }
 
     /// Connects. The user's own service is started if it does not run.
@@ -179,7 +179,7 @@ impl Target {
     pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
         let url = match self.url() {
             Some(url) => absolute(url),
-            None => Place::of_user().ok()?.url(),
+            None => ServiceDir::of_user().ok()?.url(),
         };
         Some(format!("{} {url}", ClientKey::try_from(locks.client_id()).ok()?))
     }
@@ -242,7 +242,7 @@ impl Target {
     /// Returns the failure of a service that does not answer in time.
     pub(super) fn silent(&self, limit: Duration) -> Failure {
         let url = self.url().map(str::to_owned);
-        let url = url.or_else(|| Some(Place::of_user().ok()?.url())).unwrap_or_default();
+        let url = url.or_else(|| Some(ServiceDir::of_user().ok()?.url())).unwrap_or_default();
         silent(&url, limit)
     }
 
@@ -283,7 +283,7 @@ impl Target {
     /// Tries once to reach the user's own service.
     async fn try_own<T>(
         &self,
-        place: &Place,
+        place: &ServiceDir,
         limit: Duration,
         stay: Stay,
         early: &impl AsyncFn(&Locks) -> T,
@@ -389,7 +389,7 @@ async fn withheld(locks: &Locks) -> Option<String> {
 
 pub(super) fn silent(url: &str, limit: Duration) -> Failure {
     let limit = duration::say(limit);
-    let is_own = Place::of_user().is_ok_and(|place| place.url() == url);
+    let is_own = ServiceDir::of_user().is_ok_and(|place| place.url() == url);
     let remedy = if is_own { " navlocks stop --force ends it, and locks stay held" } else { "" };
     let message = format!(
         "the service at {url} did not answer within {limit}, so what it holds is not known: is it stopped, or busy?{remedy}"
@@ -397,12 +397,12 @@ pub(super) fn silent(url: &str, limit: Duration) -> Failure {
     Failure::new(Exit::Silent, message)
 }
 
-fn leaving(place: &Place) -> Failure {
+fn leaving(place: &ServiceDir) -> Failure {
     let url = place.url();
     Failure::new(Exit::Service, format!("the service at {url} ends when a client connects"))
 }
 
-pub(super) fn without_socket(place: &Place) -> Failure {
+pub(super) fn without_socket(place: &ServiceDir) -> Failure {
     let (folder, socket) = (place.folder().display(), place.socket());
     let message = format!(
         "a service lives in {folder}, but its socket {} is gone, so what it holds is not known: end that process",

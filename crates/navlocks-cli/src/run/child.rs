@@ -12,7 +12,7 @@ use rustix::process::{
 
 use super::terminal::Terminal;
 use crate::exit::{Exit, Failure};
-use crate::place::started;
+use crate::service_dir::started;
 use crate::system::Launch;
 
 /// The smallest descriptor of the socket of presence in the command: scripts use smaller ones. The

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::LockManager;
 use crate::id::Index;
-use crate::seating::Place;
+use crate::seating::InsertAt;
 use crate::{
     Answer, ClientId, Event, FencingToken, LossCause, Mode, Request, RequestId, Scope, Wait,
 };
@@ -40,9 +40,9 @@ impl LockManager {
         self.clients.enlist(entry, &mut self.seating);
         // Steps 3.4.2 and 3.5.2. Prepend request in queue when it steals, enqueue it otherwise.
         let place = match wait {
-            Wait::Queue | Wait::IfAvailable => Place::Last,
-            Wait::Steal | Wait::StealAll => Place::First,
-            Wait::Overtake => Place::BeforePending,
+            Wait::Queue | Wait::IfAvailable => InsertAt::Last,
+            Wait::Steal | Wait::StealAll => InsertAt::First,
+            Wait::Overtake => InsertAt::BeforePending,
         };
         let clear = self.seating.seat(entry, scope, place);
         // Step 3.6. Process the lock request queue. A request that is clear now stands before all
@@ -54,7 +54,7 @@ impl LockManager {
             Answer::Pending
         };
         self.process_the_lock_request_queue();
-        if place != Place::Last {
+        if place != InsertAt::Last {
             self.evict_sleeping_with_waiters();
         }
         (id, answer)
@@ -80,7 +80,7 @@ impl LockManager {
         let serial = self.numbers.take_serial();
         let entry = self.seating.insert(serial, owner, mode, false);
         self.clients.enlist(entry, &mut self.seating);
-        self.seating.seat(entry, scope, Place::Last);
+        self.seating.seat(entry, scope, InsertAt::Last);
         let (id, token) = self.seating.hold(entry, token.get());
         self.numbers.advance_token(token.get() + 1);
         self.settle();

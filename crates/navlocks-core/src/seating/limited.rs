@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Place, Seating};
+use super::{InsertAt, Seating};
 use crate::Mode;
 use crate::entry::{Seat, Slot};
 use crate::id::{Index, NIL};
@@ -53,19 +53,19 @@ impl Seating {
     /// Seats a new entry in a queue whose clear seats are counted. Returns true if it is clear.
     #[cold]
     #[inline(never)]
-    pub(super) fn sit_counted(&mut self, seat: Index, queue: Index, place: Place) -> bool {
+    pub(super) fn sit_counted(&mut self, seat: Index, queue: Index, place: InsertAt) -> bool {
         let mut tally = self.take_tally(queue);
         let limit = self.limit(seat);
         let admitted = tally.admits(limit);
-        if !admitted && place != Place::Last && self.overtaken {
+        if !admitted && place != InsertAt::Last && self.overtaken {
             // Clear seats may have any order, but the last in queue order leave the prefix first.
             self.sort_clear_prefix(queue);
         }
         let prev = match place {
-            Place::Last => self.queues[queue].last,
-            Place::First => NIL,
-            Place::BeforePending if admitted => self.queues[queue].clear_end,
-            Place::BeforePending => self.last_before_pending(queue),
+            InsertAt::Last => self.queues[queue].last,
+            InsertAt::First => NIL,
+            InsertAt::BeforePending if admitted => self.queues[queue].clear_end,
+            InsertAt::BeforePending => self.last_before_pending(queue),
         };
         // For a moment the seat is clear if the one before it is, whatever its limit.
         let end = self.queues[queue].clear_end;

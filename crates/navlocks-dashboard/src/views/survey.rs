@@ -73,19 +73,19 @@ enum Whose {
     Client(wire::ClientKey),
     Process(u32),
     /// The typed text names no client.
-    Nobody,
+    None,
 }
 
 impl Wanted {
     pub(super) fn new(filter: view::Filter) -> Self {
         let text = filter.client.trim();
         let client = match text.strip_prefix("pid") {
-            Some(number) => number.trim().parse().map_or(Whose::Nobody, Whose::Process),
+            Some(number) => number.trim().parse().map_or(Whose::None, Whose::Process),
             None if text.is_empty() => Whose::All,
             None => match (text.parse(), text.parse()) {
                 (Ok(key), _) => Whose::Client(key),
                 (_, Ok(session)) => Whose::Session(session),
-                _ => Whose::Nobody,
+                _ => Whose::None,
             },
         };
         let (name, tag) = (filter.name.to_lowercase(), filter.tag.to_lowercase());
@@ -103,7 +103,7 @@ impl Wanted {
             Whose::Session(session) => client.session == session,
             Whose::Client(key) => client == key,
             Whose::Process(wanted) => pid == Some(wanted),
-            Whose::Nobody => false,
+            Whose::None => false,
         }
     }
 
@@ -303,6 +303,6 @@ mod tests {
         assert_eq!(wanted("12.7"), Whose::Client(wire::ClientKey::new(12, 7)));
         assert_eq!(wanted(" 12 "), Whose::Session(12));
         assert_eq!(wanted("pid 4711"), Whose::Process(4711));
-        assert_eq!(wanted("somebody"), Whose::Nobody);
+        assert_eq!(wanted("a name"), Whose::None);
     }
 }

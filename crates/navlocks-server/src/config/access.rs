@@ -157,7 +157,7 @@ impl Access {
         self.tokens.iter().chain(operators).map(|token| token.id)
     }
 
-    /// Whether nobody needs a token.
+    /// Returns true if no client needs a token.
     pub(crate) fn is_open(&self) -> bool {
         self.tokens.is_empty()
     }

@@ -29,7 +29,7 @@ pub struct Config {
     /// Whether to take the sockets that systemd opened for this process.
     pub inherit: bool,
     /// Where to remember what must outlive the service. Without it nothing is: after a restart
-    /// tokens go on from the clock, and nobody waits for earlier holders. For tests.
+    /// tokens go on from the clock, and no request waits for earlier holders. For tests.
     pub state_dir: Option<PathBuf>,
     /// Says that no earlier service can have clients. Otherwise a service over TCP whose state
     /// folder has no record of one grants nothing until the longest lease has passed.

@@ -2,11 +2,11 @@
 //! in one go.
 
 mod absence;
-mod carrier;
+mod relay;
 mod closing;
 mod parking;
 mod shared;
-mod strangers;
+mod unauthenticated;
 mod turns;
 
 use std::collections::VecDeque;
@@ -30,11 +30,11 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::config::Limits;
 use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub, slow_reader};
 use absence::detach;
-use carrier::Way;
+use relay::Way;
 
 pub(crate) use absence::attend_found;
 pub(crate) use closing::close;
-pub(crate) use shared::{Seat, Shared, note_task};
+pub(crate) use shared::{ConnectionPermit, Shared, note_task};
 pub(crate) use turns::in_turn;
 
 /// So many messages are taken from one connection before others get their turn, and so many bytes.
@@ -62,7 +62,7 @@ pub(crate) async fn serve<S>(
     peer: Peer,
     share: Rc<Share>,
     shared: Rc<Shared>,
-    seat: Seat,
+    permit: ConnectionPermit,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -80,7 +80,7 @@ pub(crate) async fn serve<S>(
         }
         End::Carried(way) => {
             shared.metrics().carried.inc();
-            carrier::carry(stream, *way).await;
+            relay::carry(stream, *way).await;
             shared.metrics().carried.dec();
             return;
         }
@@ -110,7 +110,7 @@ pub(crate) async fn serve<S>(
     if last && !closed {
         shared.could_not_tell(lease);
     }
-    drop(seat);
+    drop(permit);
 }
 
 /// Waits until the end of a session is durable: the next owner of a slot waits for those that have

@@ -14,7 +14,7 @@ use tokio::select;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{Connection, End, Taken, carrier};
+use super::{Connection, End, Taken, relay};
 
 /// The longest time for a hello to wait. A client waits about as long for its welcome.
 const PARKED_MAX: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             if let Some(owner) = owner {
                 let (text, home) = (hello.clone(), self.home);
-                let way = carrier::connect(&self.shared, &self.peer, owner, text, home).await;
+                let way = relay::connect(&self.shared, &self.peer, owner, text, home).await;
                 if let Some(way) = way {
                     return End::Carried(Box::new(way));
                 }

@@ -12,8 +12,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
-use super::strangers::Strangers;
 use super::turns::Pacing;
+use super::unauthenticated::Unauthenticated;
 use crate::config::{Access, Config, Limits, Origins};
 use crate::dialing::Dialer;
 use crate::hub::metrics::Sessions;
@@ -46,8 +46,8 @@ pub(crate) struct Shared {
     pub(crate) pacing: Pacing,
     /// The turns of connections without a tenant.
     pub(crate) of_strangers: Rc<Share>,
-    strangers: Strangers,
-    places: Places,
+    strangers: Unauthenticated,
+    max: ConnectionLimits,
     unix: Cell<usize>,
     tcp: Cell<usize>,
     /// Told when the last connection is gone, or the last session without one.
@@ -58,14 +58,14 @@ pub(crate) struct Shared {
 
 /// How many connections there may be, as the limits and the process's file descriptors allow.
 #[derive(Debug)]
-struct Places {
+struct ConnectionLimits {
     unix_max: usize,
     tcp_max: usize,
     per_tenant_max: usize,
     strangers_max: usize,
 }
 
-impl Places {
+impl ConnectionLimits {
     fn new(config: &Config) -> Self {
         let limits = &config.limits;
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
@@ -84,7 +84,7 @@ impl Places {
 }
 
 /// One of the connections that are counted. Dropping it is the connection's end.
-pub(crate) struct Seat {
+pub(crate) struct ConnectionPermit {
     shared: Rc<Shared>,
     local: bool,
     /// Its number among those without a tenant.
@@ -104,7 +104,7 @@ impl Shared {
             hubs,
             dialer: Dialer::new(config.node_roots.clone()),
             fatal: RefCell::default(),
-            places: Places::new(&config),
+            max: ConnectionLimits::new(&config),
             access: Rc::new(RefCell::new(config.access.clone())),
             tls: RefCell::new(tls),
             config,
@@ -114,7 +114,7 @@ impl Shared {
             panicked: Notify::new(),
             pacing: Pacing::default(),
             of_strangers: Rc::default(),
-            strangers: Strangers::default(),
+            strangers: Unauthenticated::default(),
             unix: Cell::new(0),
             tcp: Cell::new(0),
             emptied: Notify::new(),
@@ -153,7 +153,7 @@ impl Shared {
 
     /// Returns how many connections of tenants over TCP there may be.
     pub(crate) fn seats(&self) -> usize {
-        self.places.tcp_max.saturating_sub(self.places.strangers_max)
+        self.max.tcp_max.saturating_sub(self.max.strangers_max)
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -168,7 +168,7 @@ impl Shared {
         self.metrics().accepted_connections.get()
     }
 
-    /// Whether there is nobody: no connection, and no session that may come back.
+    /// Returns true if there is no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
         let is_idle = |hub: &Hub| hub.sessions.len() == 0 && hub.found.is_over();
         self.connections() == 0 && self.hubs.all().iter().all(|hub| is_idle(&hub.borrow()))
@@ -177,7 +177,7 @@ impl Shared {
     /// Waits until there is room for a further TCP connection without a tenant.
     pub(crate) async fn room_for_stranger(&self) {
         let time = self.config.limits.stranger_time_min;
-        while let Err(left) = self.strangers.make_room(self.places.strangers_max, time) {
+        while let Err(left) = self.strangers.make_room(self.max.strangers_max, time) {
             // A place may become free earlier.
             tokio::time::sleep(left.min(Duration::from_millis(10))).await;
         }
@@ -185,10 +185,13 @@ impl Shared {
 
     /// Counts a new connection, from this address or over the Unix socket; none when there are too
     /// many.
-    pub(crate) fn take_seat(self: &Rc<Self>, address: Option<IpAddr>) -> Option<Seat> {
+    pub(crate) fn take_permit(
+        self: &Rc<Self>,
+        address: Option<IpAddr>,
+    ) -> Option<ConnectionPermit> {
         let (count, max) = match address {
-            None => (&self.unix, self.places.unix_max),
-            Some(_) => (&self.tcp, self.places.tcp_max),
+            None => (&self.unix, self.max.unix_max),
+            Some(_) => (&self.tcp, self.max.tcp_max),
         };
         if count.get() >= max {
             return None;
@@ -201,7 +204,12 @@ impl Shared {
         };
         count.set(count.get() + 1);
         self.metrics().accepted_connections.inc();
-        Some(Seat { shared: self.clone(), local: address.is_none(), stranger, share: None })
+        Some(ConnectionPermit {
+            shared: self.clone(),
+            local: address.is_none(),
+            stranger,
+            share: None,
+        })
     }
 
     /// Ends the service with this error.
@@ -220,7 +228,7 @@ impl Shared {
     }
 }
 
-impl Seat {
+impl ConnectionPermit {
     /// The number among strangers, by which the task is noted that serves the connection.
     pub(crate) fn stranger(&self) -> Option<u64> {
         self.stranger
@@ -229,7 +237,7 @@ impl Seat {
     /// The connection has shown whose it is, and counts in the share of its tenant.
     pub(crate) fn settle(&mut self, peer: &Peer) -> Result<Rc<Share>, Fault> {
         let share = self.shared.hubs.common.shares.borrow_mut().of(peer);
-        let max = self.shared.places.per_tenant_max;
+        let max = self.shared.max.per_tenant_max;
         if !self.local && share.connections.get() >= max {
             let text = format!("the tenant has {max} connections, and takes no more: close some");
             return Err(Fault::new(FaultCode::Limit, text));
@@ -250,7 +258,7 @@ pub(crate) fn note_task(shared: &Shared, stranger: Option<u64>, task: AbortHandl
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Self { shared, local, stranger, share } = self;
         let count = if *local { &shared.unix } else { &shared.tcp };

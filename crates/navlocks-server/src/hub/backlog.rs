@@ -116,8 +116,8 @@ impl Hub {
     pub fn go_on(&mut self, now: Instant) -> bool {
         match self.unfinished.pop_front() {
             Some(Unfinished::Effects(index)) => {
-                let (partitions, mut around) = self.around(now);
-                partitions[index].go_on(&mut around);
+                let (partitions, mut context) = self.context(now);
+                partitions[index].go_on(&mut context);
                 self.settle(now);
             }
             Some(Unfinished::Ending(ending)) => {

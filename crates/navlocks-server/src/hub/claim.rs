@@ -16,10 +16,10 @@ use navlocks_wire::{
 
 use super::Hub;
 use super::backlog::Ending;
-use super::partitions::{Asking, PartitionIndex};
+use super::partitions::{NewRequest, PartitionIndex};
 use super::sessions::{Claim, Client, Known, Peer, Secret, Session};
 use super::verdict::{Verdict, judge};
-use crate::store::{RequestRecord, SessionRecord, Slot, Standing};
+use crate::store::{RequestRecord, RequestState, SessionRecord, Slot};
 
 /// The largest age of a request that a client can claim: a year.
 const AGE_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -136,15 +136,15 @@ impl Hub {
         let known = self.sessions.get(number).and_then(|session| session.requests.get(id));
         // Its answer was sent over this connection.
         let Some(known) = known else { return };
-        let standing = match known {
+        let state = match known {
             Known::Live { partition, id } => match self.partitions[partition].manager().state(id) {
-                Some(State::Held(token)) => Standing::Held(token.get()),
-                _ => Standing::Pending(0),
+                Some(State::Held(token)) => RequestState::Held(token.get()),
+                _ => RequestState::Pending(0),
             },
-            Known::Guest { .. } => Standing::Pending(0),
-            Known::Lost { cause, .. } => Standing::Lost(cause),
+            Known::Guest { .. } => RequestState::Pending(0),
+            Known::Lost { cause, .. } => RequestState::Lost(cause),
         };
-        match judge(Some(standing), None, named.token) {
+        match judge(Some(state), None, named.token) {
             Verdict::Tell(token) => {
                 self.sessions.say(number, &ToClient::Granted(Granted { id, token }));
             }
@@ -263,46 +263,48 @@ impl Hub {
     ) {
         let (id, mode, token) = (claimed.id, claimed.mode, claimed.token);
         let slot = record.as_ref().map_or(0, |record| record.slot);
-        let found = self.claimed_asking(number, claimed, slot, now);
-        let Some((partition, mut asking)) = found else {
+        let found = self.claimed_request(number, claimed, slot, now);
+        let Some((partition, mut new_request)) = found else {
             record.iter().for_each(|record| self.dismiss(record));
             return;
         };
-        let hashes = self.hashes_of(partition, &asking);
+        let hashes = self.hashes_of(partition, &new_request);
         // A record of other names or another mode is of another request. A lock may have been
         // downgraded meanwhile, in words that got lost.
-        let known = record.as_ref().filter(|record| match record.standing {
-            Standing::Lost(_) => true,
-            Standing::Held(_) => record.hashes == hashes && record.mode.downgrades_to(mode),
-            Standing::Pending(_) => record.hashes == hashes && record.mode == mode,
+        let known = record.as_ref().filter(|record| match record.state {
+            RequestState::Lost(_) => true,
+            RequestState::Held(_) => record.hashes == hashes && record.mode.downgrades_to(mode),
+            RequestState::Pending(_) => record.hashes == hashes && record.mode == mode,
         });
-        let verdict = judge(known.map(|record| record.standing), None, token);
+        let verdict = judge(known.map(|record| record.state), None, token);
         if !matches!(verdict, Verdict::Queue(_)) {
             record.iter().for_each(|record| self.room.dismiss(record));
         }
         if !matches!(verdict, Verdict::Keep(_) | Verdict::Tell(_)) {
-            self.holds.end(asking.key());
+            self.holds.end(new_request.key());
         }
         match verdict {
-            Verdict::Lost(cause) => self.lose_claimed(&asking, cause, thief),
+            Verdict::Lost(cause) => self.lose_claimed(&new_request, cause, thief),
             Verdict::Keep(held) => {
                 self.registry.set_mode(slot, mode);
-                self.restore(partition, &asking, (held, false), now);
+                self.restore(partition, &new_request, (held, false), now);
             }
-            Verdict::Tell(held) => self.restore(partition, &asking, (held, true), now),
+            Verdict::Tell(held) => self.restore(partition, &new_request, (held, true), now),
             Verdict::Queue(place) => {
-                asking.place = place;
-                let key = asking.key();
-                match self.room.adopt(partition, asking) {
+                new_request.place = place;
+                let key = new_request.key();
+                match self.room.adopt(partition, new_request) {
                     None => self.note_guest(partition, key),
-                    Some(asking) => self.wait_for_admission(partition, asking, &hashes, now),
+                    Some(new_request) => {
+                        self.wait_for_admission(partition, new_request, &hashes, now)
+                    }
                 }
             }
             Verdict::New => {
                 self.registry.end_request(slot);
-                match self.register(partition, &mut asking) {
+                match self.register(partition, &mut new_request) {
                     // It goes on when the whole claim was judged.
-                    Ok(()) => self.wait_for_admission(partition, asking, &hashes, now),
+                    Ok(()) => self.wait_for_admission(partition, new_request, &hashes, now),
                     Err(fault) => self.refuse(number, id, fault),
                 }
             }
@@ -319,13 +321,13 @@ impl Hub {
 
     /// Makes a claimed request one that can enter the engine. One of a closed client is refused or
     /// lost.
-    pub(super) fn claimed_asking(
+    pub(super) fn claimed_request(
         &mut self,
         number: u32,
         claimed: wire::Request,
         slot: Slot,
         now: Instant,
-    ) -> Option<(PartitionIndex, Asking)> {
+    ) -> Option<(PartitionIndex, NewRequest)> {
         let is_held = claimed.token.is_some();
         let age = Duration::from_millis(claimed.ms.unwrap_or_default()).min(AGE_MAX);
         let max_hold_ms = claimed.max_hold_ms.unwrap_or_default();
@@ -338,7 +340,7 @@ impl Hub {
             self.refuse_claimed(number, id, is_held, fault);
             return None;
         };
-        let asking = Asking {
+        let new_request = NewRequest {
             owner,
             client: ClientKey::new(number, client),
             number: id,
@@ -350,32 +352,32 @@ impl Hub {
             slot,
             max_hold_ms,
         };
-        Some((partition, asking))
+        Some((partition, new_request))
     }
 
     /// Seats a lock that its client still holds. Sends the grant if that is news.
     pub(super) fn restore(
         &mut self,
         partition: PartitionIndex,
-        asking: &Asking,
+        new_request: &NewRequest,
         (token, is_news): (u64, bool),
         now: Instant,
     ) {
-        let (number, request) = (asking.client.session, asking.number);
-        let (partitions, mut around) = self.around(now);
-        let Some(id) = partitions[partition].restore(asking, token, &mut around) else {
+        let (number, request) = (new_request.client.session, new_request.number);
+        let (partitions, mut context) = self.context(now);
+        let Some(id) = partitions[partition].restore(new_request, token, &mut context) else {
             tracing::error!(session = number, request, token, "two sessions claim one lock");
-            self.holds.end(asking.key());
-            self.lose_claimed(asking, LossCause::NotReclaimed, None);
+            self.holds.end(new_request.key());
+            self.lose_claimed(new_request, LossCause::NotReclaimed, None);
             return;
         };
         if let Some(session) = self.sessions.get_mut(number) {
             let known = Known::Live { partition, id };
-            session.requests.insert(request, known, asking.memory() as u32);
+            session.requests.insert(request, known, new_request.memory() as u32);
         }
-        if asking.max_hold_ms != 0 {
-            let max = Duration::from_millis(asking.max_hold_ms);
-            self.holds.begin_restored(asking.key(), asking.since + max);
+        if new_request.max_hold_ms != 0 {
+            let max = Duration::from_millis(new_request.max_hold_ms);
+            self.holds.begin_restored(new_request.key(), new_request.since + max);
         }
         if is_news {
             self.sessions.say(number, &ToClient::Granted(Granted { id: request, token }));
@@ -385,12 +387,12 @@ impl Hub {
     /// Tells a client that a request which it claims was taken away, and describes the thief.
     pub(super) fn lose_claimed(
         &mut self,
-        asking: &Asking,
+        new_request: &NewRequest,
         cause: LossCause,
         thief: Option<Rc<str>>,
     ) {
-        let &Asking { client: ClientKey { session: number, client }, number: id, slot, .. } =
-            asking;
+        let &NewRequest { client: ClientKey { session: number, client }, number: id, slot, .. } =
+            new_request;
         self.registry.lose(RequestKey::new(number, id), slot, cause);
         let thief = thief.or_else(|| self.describe_thief(cause));
         let words = thief.as_deref().map(Into::into);

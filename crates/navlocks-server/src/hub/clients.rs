@@ -140,9 +140,9 @@ impl Hub {
     /// Ends a client in its partition. Returns the numbers of its requests.
     pub(super) fn end_client(&mut self, client: &Client, now: Instant) -> Vec<u64> {
         let guests = self.remove_guests(client);
-        let (partitions, mut around) = self.around(now);
+        let (partitions, mut context) = self.context(now);
         let partition = &mut partitions[client.partition];
-        let mut ended = partition.end_client(client.id, &mut around);
+        let mut ended = partition.end_client(client.id, &mut context);
         ended.extend(guests);
         if partition.manager().client_count() == 0 {
             let recorder = partition.recorder.take();

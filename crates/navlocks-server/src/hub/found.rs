@@ -14,7 +14,8 @@ use navlocks_wire::{self as wire, LossCause, RequestKey};
 use super::Hub;
 use super::backlog::{Ending, WORK_PER_TURN};
 use crate::store::{
-    Found, Registry, RequestRecord, SessionRecord, Standing, Unknown, boot_ms, millis, with_margin,
+    Found, Registry, RequestRecord, RequestState, SessionRecord, Unknown, boot_ms, millis,
+    with_margin,
 };
 
 /// The sessions that are waited for.
@@ -173,7 +174,7 @@ impl FoundSessions {
         unclaimed.thieves.extend(thief.map(|words| (key.request, words)));
         registry.lose(key, request.slot, cause);
         let lost = request.clone();
-        request.standing = Standing::Lost(cause);
+        request.state = RequestState::Lost(cause);
         Some(lost)
     }
 
@@ -319,7 +320,7 @@ mod tests {
         let wait = |whole| {
             let session = SessionRecord { lease: Some(lease), ..SessionRecord::default() };
             let found = Found { sessions: vec![session], whole, ..Found::default() };
-            FoundSessions::new(found, &mut Registry::none(), now).next_lapse(now)
+            FoundSessions::new(found, &mut Registry::None, now).next_lapse(now)
         };
         assert_eq!(wait(true), Some(lease));
         assert_eq!(wait(false), Some(with_margin(lease)));

@@ -14,9 +14,9 @@ use navlocks_wire::{
 };
 
 use super::Hub;
-use super::partitions::Asking;
+use super::partitions::NewRequest;
 use super::verdict::{Verdict, judge};
-use crate::store::Standing;
+use crate::store::RequestState;
 
 /// The most questions that wait for the end of grace, of one session and in all.
 const QUESTIONS_PER_SESSION_MAX: usize = 16;
@@ -35,7 +35,7 @@ impl Hub {
             return;
         }
         self.found.whole = false;
-        if let Some(log) = &mut self.registry.log {
+        if let Some(log) = self.registry.log_mut() {
             // Before the first grant: a session that has not claimed by now never can.
             log.end_grace();
         }
@@ -90,30 +90,30 @@ impl Hub {
     fn seat(&mut self, claimed: Claimed, now: Instant) {
         let token = claimed.request.token.unwrap_or_default();
         let Claimed { session, request } = claimed;
-        let Some((partition, asking)) = self.claimed_asking(session, request, 0, now) else {
+        let Some((partition, new_request)) = self.claimed_request(session, request, 0, now) else {
             return;
         };
-        let given = (token <= self.found.given).then_some(Standing::Held(token));
-        match self.judge_in_grace(&asking, given, Some(token)) {
+        let given = (token <= self.found.given).then_some(RequestState::Held(token));
+        match self.judge_in_grace(&new_request, given, Some(token)) {
             Verdict::Lost(cause) => {
                 if given.is_none() {
-                    let session = asking.client.session;
+                    let session = new_request.client.session;
                     tracing::error!(session, token, "a token is claimed that was never given");
                 }
-                self.lose_claimed(&asking, cause, None);
+                self.lose_claimed(&new_request, cause, None);
             }
-            _ => self.restore(partition, &asking, (token, false), now),
+            _ => self.restore(partition, &new_request, (token, false), now),
         }
     }
 
     /// Judges a claimed request of a slot, whose registry knows only what was taken away.
     fn judge_in_grace(
         &self,
-        asking: &Asking,
-        known: Option<Standing>,
+        new_request: &NewRequest,
+        known: Option<RequestState>,
         token: Option<u64>,
     ) -> Verdict {
-        judge(known, self.found.taken.get(&asking.key()).copied(), token)
+        judge(known, self.found.taken.get(&new_request.key()).copied(), token)
     }
 
     /// Queues claimed requests before all that came during grace.
@@ -121,19 +121,23 @@ impl Hub {
         let overtaking = pending.iter().filter_map(|it| it.request.place);
         let overtaking = overtaking.filter(|place| place.epoch == 0 && place.number > 0);
         let first = overtaking.map(|place| place.number).min();
-        let mut place = self.places.make_room(pending.len() as u64, first);
+        let mut place = self.sequence.make_room(pending.len() as u64, first);
         for claimed in pending {
             let is_placed = claimed.request.place.is_some();
             let Claimed { session, request } = claimed;
-            let claimed = self.claimed_asking(session, request, 0, now);
-            let Some((partition, asking)) = claimed else { continue };
-            if let Verdict::Lost(cause) = self.judge_in_grace(&asking, None, None) {
-                self.lose_claimed(&asking, cause, None);
+            let claimed = self.claimed_request(session, request, 0, now);
+            let Some((partition, new_request)) = claimed else { continue };
+            if let Verdict::Lost(cause) = self.judge_in_grace(&new_request, None, None) {
+                self.lose_claimed(&new_request, cause, None);
                 continue;
             }
-            let key = asking.key();
-            let hashes = self.hashes_of(partition, &asking);
-            self.room.enter_first(partition, Asking { place, is_placed, ..asking }, &hashes);
+            let key = new_request.key();
+            let hashes = self.hashes_of(partition, &new_request);
+            self.room.enter_first(
+                partition,
+                NewRequest { place, is_placed, ..new_request },
+                &hashes,
+            );
             self.note_guest(partition, key);
             place += 1;
         }

@@ -8,7 +8,7 @@ use navlocks_wire::{LossCause, Pending, RequestKey, ToClient};
 
 use super::Hub;
 use super::backlog::{Unfinished, WORK_PER_TURN};
-use super::partitions::{Asking, PartitionIndex};
+use super::partitions::{NewRequest, PartitionIndex};
 use super::sessions::{Client, Known};
 use crate::store::RequestRecord;
 
@@ -19,37 +19,41 @@ impl Hub {
     pub(super) fn recover(
         &mut self,
         partition: PartitionIndex,
-        asking: Asking,
+        new_request: NewRequest,
         now: Instant,
-    ) -> Option<Asking> {
-        let hashes = self.hashes_of(partition, &asking);
+    ) -> Option<NewRequest> {
+        let hashes = self.hashes_of(partition, &new_request);
         let open = !self.found.hides_holders();
-        match asking.request.wait {
+        match new_request.request.wait {
             Wait::Steal | Wait::StealAll if open => {
-                self.rob_absent(partition, &asking, &hashes);
-                self.go_on_to(partition, asking, now);
+                self.rob_absent(partition, &new_request, &hashes);
+                self.go_on_to(partition, new_request, now);
                 self.admit(now);
                 None
             }
-            _ => self.hold_back(partition, asking, &hashes, open),
+            _ => self.hold_back(partition, new_request, &hashes, open),
         }
     }
 
     /// Returns the hashes of the names of a request, as the registry keeps them.
-    pub(super) fn hashes_of(&self, partition: PartitionIndex, asking: &Asking) -> Vec<u64> {
-        self.partitions[partition].hashes(&asking.request.scope).collect()
+    pub(super) fn hashes_of(
+        &self,
+        partition: PartitionIndex,
+        new_request: &NewRequest,
+    ) -> Vec<u64> {
+        self.partitions[partition].hashes(&new_request.request.scope).collect()
     }
 
     /// Seats a request in the room. Returns it if it may pass an open room.
     pub(super) fn hold_back(
         &mut self,
         partition: PartitionIndex,
-        asking: Asking,
+        new_request: NewRequest,
         hashes: &[u64],
         open: bool,
-    ) -> Option<Asking> {
-        let key = asking.key();
-        let passed = self.room.enter(partition, asking, hashes, open);
+    ) -> Option<NewRequest> {
+        let key = new_request.key();
+        let passed = self.room.enter(partition, new_request, hashes, open);
         if passed.is_none() {
             self.note_guest(partition, key);
         }
@@ -60,23 +64,23 @@ impl Hub {
     pub(super) fn wait_for_admission(
         &mut self,
         partition: PartitionIndex,
-        asking: Asking,
+        new_request: NewRequest,
         hashes: &[u64],
         now: Instant,
     ) {
-        if let Some(invalid) = self.hold_back(partition, asking, hashes, false) {
+        if let Some(invalid) = self.hold_back(partition, new_request, hashes, false) {
             self.go_on_to(partition, invalid, now);
         }
     }
 
     /// Notes in all books that a request is in the room.
     pub(super) fn note_guest(&mut self, partition: PartitionIndex, key: RequestKey) {
-        let epoch = self.registry.log.as_ref().map(|log| log.epoch());
-        let Some(asking) = self.room.guest_mut(key) else { return };
-        let memory = asking.memory() as u32;
-        self.partitions[partition].take_guest(asking);
-        if let Some(place) = asking.queue_place(epoch) {
-            asking.is_placed = true;
+        let epoch = self.registry.log().map(|log| log.epoch());
+        let Some(new_request) = self.room.guest_mut(key) else { return };
+        let memory = new_request.memory() as u32;
+        self.partitions[partition].take_guest(new_request);
+        if let Some(place) = new_request.queue_place(epoch) {
+            new_request.is_placed = true;
             let pending = ToClient::Pending(Pending { id: key.request, place });
             self.sessions.say(key.session, &pending);
         }
@@ -105,12 +109,12 @@ impl Hub {
         now: Instant,
     ) -> usize {
         while left > 0
-            && let Some(asking) = self.room.next(partition)
+            && let Some(new_request) = self.room.next(partition)
         {
             left -= 1;
             self.admitted += 1;
-            self.partitions[partition].lose_guest(&asking);
-            self.go_on_to(partition, asking, now);
+            self.partitions[partition].lose_guest(&new_request);
+            self.go_on_to(partition, new_request, now);
         }
         if self.room.is_ready(partition) {
             self.unfinished.push_back(Unfinished::Admission(partition));
@@ -120,10 +124,15 @@ impl Hub {
 
     /// Gives a request to its partition.
     #[inline]
-    pub(super) fn go_on_to(&mut self, partition: PartitionIndex, asking: Asking, now: Instant) {
-        let (key, memory) = (asking.key(), asking.memory() as u32);
-        let (partitions, mut around) = self.around(now);
-        let id = partitions[partition].request(asking, &mut around);
+    pub(super) fn go_on_to(
+        &mut self,
+        partition: PartitionIndex,
+        new_request: NewRequest,
+        now: Instant,
+    ) {
+        let (key, memory) = (new_request.key(), new_request.memory() as u32);
+        let (partitions, mut context) = self.context(now);
+        let id = partitions[partition].request(new_request, &mut context);
         let Some(session) = self.sessions.get_mut(key.session) else { return };
         match id {
             Some(id) => {
@@ -139,9 +148,9 @@ impl Hub {
 
     /// Removes a guest that its client gives up.
     pub(super) fn remove_guest(&mut self, key: RequestKey) {
-        if let Some((partition, asking)) = self.room.leave(key) {
-            self.partitions[partition].lose_guest(&asking);
-            self.registry.end_request(asking.slot);
+        if let Some((partition, new_request)) = self.room.leave(key) {
+            self.partitions[partition].lose_guest(&new_request);
+            self.registry.end_request(new_request.slot);
         }
     }
 
@@ -154,7 +163,7 @@ impl Hub {
 
     /// Takes away what absent sessions hold on these names, and with the older steal all that waits
     /// in the room for them too.
-    fn rob_absent(&mut self, partition: PartitionIndex, thief: &Asking, hashes: &[u64]) {
+    fn rob_absent(&mut self, partition: PartitionIndex, thief: &NewRequest, hashes: &[u64]) {
         let cause = LossCause::Stolen(thief.key());
         let words = self.partitions[partition].describe_thief(thief, &self.sessions);
         let mut victims = self.room.holders(hashes);
@@ -180,9 +189,9 @@ impl Hub {
     ) {
         if let Some(record) = self.found.lose(key, cause, thief.clone(), &mut self.registry) {
             self.dismiss(&record);
-        } else if let Some((partition, asking)) = self.room.leave(key) {
-            self.partitions[partition].lose_guest(&asking);
-            self.lose_claimed(&asking, cause, thief);
+        } else if let Some((partition, new_request)) = self.room.leave(key) {
+            self.partitions[partition].lose_guest(&new_request);
+            self.lose_claimed(&new_request, cause, thief);
         }
     }
 

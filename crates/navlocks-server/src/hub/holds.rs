@@ -81,8 +81,8 @@ impl Hub {
             let session = self.sessions.get(key.session);
             match session.and_then(|session| session.requests.get(key.request)) {
                 Some(Known::Live { partition, id }) => {
-                    let (partitions, mut around) = self.around(now);
-                    partitions[partition].expire(id, &mut around);
+                    let (partitions, mut context) = self.context(now);
+                    partitions[partition].expire(id, &mut context);
                 }
                 // An absent session holds it, and is told when it comes back.
                 _ => {

@@ -36,7 +36,7 @@ impl Hub {
             None => self.begin(peer, hello, now)?,
         };
         let Some(session) = self.sessions.get_mut(number) else { return Err(unknown_session()) };
-        if let Some(log) = &self.registry.log {
+        if let Some(log) = self.registry.log() {
             outbox.pass_through(&log.gate, session.begun);
         }
         session.outbox = Some(outbox.clone());
@@ -84,7 +84,7 @@ impl Hub {
             return Err(cannot_remember(&error));
         }
         let (bytes, party) = (secret.bytes(), self.party(peer));
-        let proof = match &self.registry.log {
+        let proof = match self.registry.log() {
             Some(_) => secret.proof(&peer.party()),
             None => String::new(),
         };

@@ -10,7 +10,7 @@ use navlocks_wire::{
 
 use super::Hub;
 use super::claim::unknown_session;
-use super::partitions::{Asking, PartitionIndex};
+use super::partitions::{NewRequest, PartitionIndex};
 use super::sessions::{Client, Known};
 
 impl Hub {
@@ -76,8 +76,8 @@ impl Hub {
             }
             Watch::Contention(request) => {
                 if let Some(Known::Live { partition, id }) = session.requests.get(request) {
-                    let (partitions, mut around) = self.around(now);
-                    partitions[partition].watch_contention(id, &mut around);
+                    let (partitions, mut context) = self.context(now);
+                    partitions[partition].watch_contention(id, &mut context);
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Hub {
         };
         let request_of_engine = Request { scope, mode, wait };
         let client = ClientKey::new(number, client);
-        let mut asking = Asking {
+        let mut new_request = NewRequest {
             owner,
             client,
             number: request,
@@ -119,18 +119,18 @@ impl Hub {
             slot: 0,
             max_hold_ms,
         };
-        let memory = asking.memory();
-        let within = self.within_limits(number, partition, &asking, memory);
+        let memory = new_request.memory();
+        let within = self.within_limits(number, partition, &new_request, memory);
         let within = within.map_err(|text| Fault::new(FaultCode::Limit, text));
-        if let Err(fault) = within.and_then(|()| self.register(partition, &mut asking)) {
+        if let Err(fault) = within.and_then(|()| self.register(partition, &mut new_request)) {
             self.refuse(number, request, fault);
             return Ok(());
         }
         if self.found.hides_holders() || !self.room.is_empty() {
-            let Some(free) = self.recover(partition, asking, now) else { return Ok(()) };
-            asking = free;
+            let Some(free) = self.recover(partition, new_request, now) else { return Ok(()) };
+            new_request = free;
         }
-        self.go_on_to(partition, asking, now);
+        self.go_on_to(partition, new_request, now);
         Ok(())
     }
 
@@ -139,18 +139,18 @@ impl Hub {
     pub(super) fn register(
         &mut self,
         partition: PartitionIndex,
-        asking: &mut Asking,
+        new_request: &mut NewRequest,
     ) -> Result<(), Fault> {
-        let Request { scope, mode, wait } = &asking.request;
-        asking.place = self.places.take(*wait == Wait::Overtake);
+        let Request { scope, mode, wait } = &new_request.request;
+        new_request.place = self.sequence.take(*wait == Wait::Overtake);
         if !self.registry.has_requests() {
             return Ok(());
         }
         self.hashes.clear();
         self.hashes.extend(self.partitions[partition].hashes(scope));
-        let key = (asking.client.session, asking.number);
-        let slot = self.registry.begin_request(key, *mode, asking.place, &self.hashes);
-        asking.slot = slot.map_err(|error| {
+        let key = (new_request.client.session, new_request.number);
+        let slot = self.registry.begin_request(key, *mode, new_request.place, &self.hashes);
+        new_request.slot = slot.map_err(|error| {
             tracing::error!(%error, "a request cannot be written into the registry");
             let text = "the service cannot write its state, and takes no request: its disk is full";
             Fault::new(FaultCode::Internal, text)
@@ -168,8 +168,8 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(number) else { return };
         match session.requests.get(asked.id) {
             Some(Known::Live { partition, id }) => {
-                let (partitions, mut around) = self.around(now);
-                partitions[partition].downgrade(id, asked.mode, &mut around);
+                let (partitions, mut context) = self.context(now);
+                partitions[partition].downgrade(id, asked.mode, &mut context);
             }
             Some(Known::Guest { .. } | Known::Lost { .. }) => {}
             None => {
@@ -188,8 +188,8 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(number) else { return };
         match session.forget(request) {
             Some(Known::Live { partition, id }) => {
-                let (partitions, mut around) = self.around(now);
-                partitions[partition].give_up(id, &mut around);
+                let (partitions, mut context) = self.context(now);
+                partitions[partition].give_up(id, &mut context);
             }
             Some(Known::Guest { .. }) => {
                 self.remove_guest(RequestKey::new(number, request));

@@ -49,12 +49,12 @@ use navlocks_wire::{Ask, Fault};
 
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
-use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
+use crate::store::{Exhausted, Found, Registry, RequestState, StateFile, Store};
 use backlog::Unfinished;
 use found::FoundSessions;
 use holds::Holds;
 pub use partitions::PartitionKey;
-use partitions::{Around, Partition, Partitions};
+use partitions::{HubContext, Partition, Partitions};
 use room::Room;
 use sessions::Sessions;
 use tokens::Tokens;
@@ -90,7 +90,7 @@ pub struct Hub {
     pub(crate) found: FoundSessions,
     room: Room,
     holds: Holds,
-    places: Places,
+    sequence: Sequence,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
     /// The work that inputs left, in turn.
@@ -149,7 +149,7 @@ impl Hub {
         let mut hub = Self::new(limits, deadlocks, stored, common, won_at);
         hub.slot = Some(Slot { number, slots });
         hub.sessions.number_by(number, slots, hub.found.last_number());
-        hub.places = Places::of_slot();
+        hub.sequence = Sequence::of_slot();
         hub.check_grace(Instant::now());
         Ok(hub)
     }
@@ -163,7 +163,7 @@ impl Hub {
         now: Instant,
     ) -> Self {
         let found = store.take_found();
-        let places = Places::after(&found);
+        let sequence = Sequence::after(&found);
         let found = FoundSessions::new(found, &mut registry, now);
         let room = Room::new(found.requests());
         let holds = Holds::of_absent(found.requests(), common.hold_begins.clone(), now);
@@ -181,7 +181,7 @@ impl Hub {
             holds,
             store,
             registry,
-            places,
+            sequence,
             hashes: Vec::new(),
             unfinished: VecDeque::new(),
             admitted: 0,
@@ -195,7 +195,7 @@ impl Hub {
     /// everything is granted in its turn.
     pub(crate) fn let_go(&mut self, now: Instant) {
         self.registry.end_unknown();
-        if let Some(log) = &mut self.registry.log {
+        if let Some(log) = self.registry.log_mut() {
             log.end_grace();
         }
         self.found.blind = false;
@@ -221,13 +221,22 @@ impl Hub {
 
     /// The partitions, and beside them what a step in one needs.
     #[inline]
-    pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
+    pub(crate) fn context(&mut self, now: Instant) -> (&mut Partitions, HubContext<'_>) {
         let Self { sessions, partitions, tokens, metrics, registry, unfinished, common, .. } = self;
-        let epoch = registry.log.as_ref().map(|log| log.epoch());
+        let epoch = registry.log().map(|log| log.epoch());
         let (audit, holds) = (&*common.audit, &mut self.holds);
-        let around =
-            Around { sessions, tokens, metrics, audit, registry, holds, unfinished, epoch, now };
-        (partitions, around)
+        let context = HubContext {
+            sessions,
+            tokens,
+            metrics,
+            audit,
+            registry,
+            holds,
+            unfinished,
+            epoch,
+            now,
+        };
+        (partitions, context)
     }
 
     /// Adds what is counted on demand.
@@ -270,7 +279,7 @@ impl Hub {
 
     /// Returns the gate of its slot, in a cluster.
     pub(crate) fn gate(&self) -> Option<Rc<Gate>> {
-        self.registry.log.as_ref().map(|log| log.gate.clone())
+        self.registry.log().map(|log| log.gate.clone())
     }
 
     /// Stops to serve: sends all connections this fault and nothing more. Sessions are left as they
@@ -333,21 +342,21 @@ impl Slot {
     }
 }
 
-/// Places of requests: a smaller one is granted first where two conflict.
+/// Sequence of requests: a smaller one is granted first where two conflict.
 #[derive(Debug)]
-struct Places {
+struct Sequence {
     first: u64,
     next: u64,
 }
 
-impl Places {
+impl Sequence {
     /// Far above all fencing tokens, with as many below as above.
     const MIDDLE: u64 = 1 << 62;
 
-    /// The same below the numbers that JavaScript knows exactly: clients repeat these places.
+    /// The same below the numbers that JavaScript knows exactly: clients repeat these sequence.
     const MIDDLE_TOLD: u64 = 1 << 52;
 
-    /// Places that clients are told.
+    /// Sequence that clients are told.
     fn of_slot() -> Self {
         Self { first: Self::MIDDLE_TOLD, next: Self::MIDDLE_TOLD }
     }
@@ -359,11 +368,11 @@ impl Places {
         self.first
     }
 
-    /// Continues after the places that an earlier service gave.
+    /// Continues after the sequence that an earlier service gave.
     fn after(found: &Found) -> Self {
         let (mut first, mut next) = (Self::MIDDLE, Self::MIDDLE);
         for request in &found.requests {
-            if let Standing::Pending(place) = request.standing {
+            if let RequestState::Pending(place) = request.state {
                 first = first.min(place);
                 next = next.max(place + 1);
             }

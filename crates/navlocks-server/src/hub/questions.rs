@@ -180,8 +180,8 @@ impl Hub {
                 Reply::Deadlocks(deadlocks.iter().map(|one| partition.cycle(one)).collect())
             }
             Question::ForceRelease(name) => {
-                let (partitions, mut around) = self.around(now);
-                let count = partitions[index].force_release(&name, &mut around);
+                let (partitions, mut context) = self.context(now);
+                let count = partitions[index].force_release(&name, &mut context);
                 let unclaimed = self.force_release_absent(index, &name, now);
                 self.audit_force_release(index, client, &name, (count + unclaimed) as u64, now);
                 Reply::Released((count + unclaimed) as u64)
@@ -230,7 +230,7 @@ impl Hub {
         matches!(known, Some(Known::Guest { partition }) if partition == index)
     }
 
-    /// A living request of this partition, whoever's it is. Those of other partitions are nobody's
+    /// Returns the live request with this key if it is one of this partition. Those of others are no
     /// business.
     pub(crate) fn find(&self, index: PartitionIndex, key: RequestKey) -> Option<RequestId> {
         match self.sessions.get(key.session)?.requests.get(key.request)? {

@@ -6,7 +6,7 @@ use navlocks_wire::{ClientKey, Fault, FaultCode};
 
 use crate::hub::Hub;
 use crate::hub::Peer;
-use crate::hub::partitions::Asking;
+use crate::hub::partitions::NewRequest;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::shares::Share;
 
@@ -52,12 +52,12 @@ impl Hub {
         &self,
         session: u32,
         partition: PartitionIndex,
-        asking: &Asking,
+        new_request: &NewRequest,
         memory: usize,
     ) -> Result<(), String> {
         let Self { limits, partitions, sessions, .. } = self;
         let partition = &partitions[partition];
-        let names = asking.request.scope.names();
+        let names = new_request.request.scope.names();
         if names.len() > limits.names_per_request_max {
             let max = limits.names_per_request_max;
             return Err(format!("a request has at most {max} names"));
@@ -65,7 +65,7 @@ impl Hub {
         if names.iter().any(|name| name.len_bytes() > limits.name_bytes_max) {
             return Err(format!("a name has at most {} bytes", limits.name_bytes_max));
         }
-        if asking.tag.as_ref().is_some_and(|tag| tag.len_bytes() > limits.tag_bytes_max) {
+        if new_request.tag.as_ref().is_some_and(|tag| tag.len_bytes() > limits.tag_bytes_max) {
             return Err(format!("a tag has at most {} bytes", limits.tag_bytes_max));
         }
         if let Some(session) = sessions.get(session) {
@@ -87,7 +87,7 @@ impl Hub {
             let max = limits.requests_per_partition_max;
             return Err(format!("the partition has {max} requests, and takes no more"));
         }
-        if partition.bytes() + asking.bytes() > limits.partition_bytes_max {
+        if partition.bytes() + new_request.bytes() > limits.partition_bytes_max {
             let max = limits.partition_bytes_max;
             return Err(format!(
                 "names and tags of the partition's requests take {max} bytes, and no more"

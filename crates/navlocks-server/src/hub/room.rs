@@ -16,8 +16,8 @@ use navlocks_core::{
 };
 use navlocks_wire::RequestKey;
 
-use super::partitions::{Asking, PartitionIndex, manager};
-use crate::store::{RequestRecord, Standing};
+use super::partitions::{NewRequest, PartitionIndex, manager};
+use crate::store::{RequestRecord, RequestState};
 
 /// The ghosts of absent sessions, and the guests behind them.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Ghost {
 struct Guest {
     seat: RequestId,
     partition: PartitionIndex,
-    asking: Asking,
+    new_request: NewRequest,
 }
 
 /// The guests that are on their way to one partition.
@@ -84,13 +84,13 @@ impl Room {
         let mut held: BTreeMap<u64, Vec<&RequestRecord>> = BTreeMap::new();
         let mut pending = BTreeMap::new();
         for record in records {
-            match record.standing {
-                Standing::Held(_) => {
+            match record.state {
+                RequestState::Held(_) => {
                     let hashes = record.hashes.iter();
                     hashes.for_each(|&hash| held.entry(hash).or_default().push(record));
                 }
-                Standing::Pending(place) => drop(pending.insert((place, record.key()), record)),
-                Standing::Lost(_) => {}
+                RequestState::Pending(place) => drop(pending.insert((place, record.key()), record)),
+                RequestState::Lost(_) => {}
             }
         }
         for (hash, records) in held {
@@ -146,13 +146,13 @@ impl Room {
 
     /// Notes that a guest may go on.
     fn wake(&mut self, key: RequestKey) {
-        if let Some(Guest { partition, asking, .. }) = self.guests.get(&key)
+        if let Some(Guest { partition, new_request, .. }) = self.guests.get(&key)
             && let Some(group) = self.groups.get_mut(partition)
         {
             if group.ready.is_empty() {
                 self.woken.insert(*partition);
             }
-            group.ready.insert((asking.place, key));
+            group.ready.insert((new_request.place, key));
         }
     }
 
@@ -161,21 +161,21 @@ impl Room {
     pub(crate) fn enter(
         &mut self,
         partition: PartitionIndex,
-        asking: Asking,
+        new_request: NewRequest,
         hashes: &[u64],
         open: bool,
-    ) -> Option<Asking> {
-        let Request { mode, wait, .. } = asking.request;
+    ) -> Option<NewRequest> {
+        let Request { mode, wait, .. } = new_request.request;
         // All others wait their turn here, and the partition does the rest.
         let wait = if wait == Wait::Overtake { wait } else { Wait::Queue };
         let mode = Mode::standing_for([mode]);
         let names = hashes.iter().copied().map(name);
-        let Some((seat, granted)) = self.seat(names, mode, wait) else { return Some(asking) };
+        let Some((seat, granted)) = self.seat(names, mode, wait) else { return Some(new_request) };
         if granted && open {
             self.unseat(seat);
-            return Some(asking);
+            return Some(new_request);
         }
-        let key = self.welcome(Guest { seat, partition, asking });
+        let key = self.welcome(Guest { seat, partition, new_request });
         if granted {
             self.wake(key);
         }
@@ -186,54 +186,58 @@ impl Room {
     pub(crate) fn enter_first(
         &mut self,
         partition: PartitionIndex,
-        asking: Asking,
+        new_request: NewRequest,
         hashes: &[u64],
     ) {
-        let mode = Mode::standing_for([asking.request.mode]);
+        let mode = Mode::standing_for([new_request.request.mode]);
         let names = hashes.iter().copied().map(name);
         if let Some((seat, _)) = self.seat(names, mode, Wait::Queue) {
-            let key = self.welcome(Guest { seat, partition, asking });
+            let key = self.welcome(Guest { seat, partition, new_request });
             self.wake(key);
         }
     }
 
     /// Gives a claimed request the seat of its ghost. Gives it back if there is none.
-    pub(crate) fn adopt(&mut self, partition: PartitionIndex, asking: Asking) -> Option<Asking> {
-        let Some(Ghost { seat, door }) = self.ghosts.remove(&asking.key()) else {
-            return Some(asking);
+    pub(crate) fn adopt(
+        &mut self,
+        partition: PartitionIndex,
+        new_request: NewRequest,
+    ) -> Option<NewRequest> {
+        let Some(Ghost { seat, door }) = self.ghosts.remove(&new_request.key()) else {
+            return Some(new_request);
         };
-        self.welcome(Guest { seat, partition, asking });
+        self.welcome(Guest { seat, partition, new_request });
         self.unseat(door);
         None
     }
 
     fn welcome(&mut self, guest: Guest) -> RequestKey {
-        let key = guest.asking.key();
+        let key = guest.new_request.key();
         let group = self.groups.entry(guest.partition).or_default();
-        group.guests.insert((guest.asking.owner, key));
+        group.guests.insert((guest.new_request.owner, key));
         self.seats.insert(guest.seat, key);
         self.guests.insert(key, guest);
         key
     }
 
     /// Returns a guest, to change what is known of it.
-    pub(crate) fn guest_mut(&mut self, key: RequestKey) -> Option<&mut Asking> {
-        self.guests.get_mut(&key).map(|guest| &mut guest.asking)
+    pub(crate) fn guest_mut(&mut self, key: RequestKey) -> Option<&mut NewRequest> {
+        self.guests.get_mut(&key).map(|guest| &mut guest.new_request)
     }
 
     /// Takes a guest out.
-    pub(crate) fn leave(&mut self, key: RequestKey) -> Option<(PartitionIndex, Asking)> {
-        let Guest { seat, partition, asking } = self.guests.remove(&key)?;
+    pub(crate) fn leave(&mut self, key: RequestKey) -> Option<(PartitionIndex, NewRequest)> {
+        let Guest { seat, partition, new_request } = self.guests.remove(&key)?;
         if let Some(group) = self.groups.get_mut(&partition) {
-            group.guests.remove(&(asking.owner, key));
-            group.ready.remove(&(asking.place, key));
+            group.guests.remove(&(new_request.owner, key));
+            group.ready.remove(&(new_request.place, key));
             if group.guests.is_empty() {
                 self.groups.remove(&partition);
                 self.woken.remove(&partition);
             }
         }
         self.unseat(seat);
-        Some((partition, asking))
+        Some((partition, new_request))
     }
 
     /// Takes the ghost of a recorded request out, if it has one.
@@ -276,9 +280,9 @@ impl Room {
     }
 
     /// Takes out the next guest that may go on to a partition.
-    pub(crate) fn next(&mut self, partition: PartitionIndex) -> Option<Asking> {
+    pub(crate) fn next(&mut self, partition: PartitionIndex) -> Option<NewRequest> {
         let &(_, key) = self.groups.get(&partition)?.ready.first()?;
-        self.leave(key).map(|(_, asking)| asking)
+        self.leave(key).map(|(_, new_request)| new_request)
     }
 
     /// Returns true if a guest may go on to a partition.
@@ -287,11 +291,11 @@ impl Room {
     }
 
     /// Returns the guests that are on their way to a partition, in order of their places.
-    pub(crate) fn guests(&self, partition: PartitionIndex) -> Vec<&Asking> {
+    pub(crate) fn guests(&self, partition: PartitionIndex) -> Vec<&NewRequest> {
         let keys = self.groups.get(&partition).into_iter().flat_map(|group| &group.guests);
         let guests = keys.filter_map(|(_, key)| self.guests.get(key));
-        let mut guests: Vec<&Asking> = guests.map(|guest| &guest.asking).collect();
-        guests.sort_by_key(|asking| asking.place);
+        let mut guests: Vec<&NewRequest> = guests.map(|guest| &guest.new_request).collect();
+        guests.sort_by_key(|new_request| new_request.place);
         guests
     }
 

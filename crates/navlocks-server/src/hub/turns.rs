@@ -11,12 +11,12 @@ use std::time::Duration;
 pub(crate) struct Turns {
     /// Nanoseconds. Below zero after a step that took longer than a turn.
     left: Cell<i64>,
-    waiting: RefCell<VecDeque<(Rc<Cell<Place>>, Waker)>>,
+    waiting: RefCell<VecDeque<(Rc<Cell<TaskState>>, Waker)>>,
 }
 
-/// Where a task stands.
+/// The state of a task in the turns of its tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TaskState {
     #[default]
     Running,
     Waiting,
@@ -27,19 +27,19 @@ pub(crate) enum Place {
 impl Turns {
     /// Waits until the tenant has a turn, in order of arrival.
     #[inline]
-    pub(crate) fn poll_turn(&self, place: &Rc<Cell<Place>>, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_turn(&self, place: &Rc<Cell<TaskState>>, cx: &Context<'_>) -> Poll<()> {
         match place.get() {
-            Place::Running if self.left.get() > 0 && self.waiting.borrow().is_empty() => {
+            TaskState::Running if self.left.get() > 0 && self.waiting.borrow().is_empty() => {
                 Poll::Ready(())
             }
-            Place::Running => {
-                place.set(Place::Waiting);
+            TaskState::Running => {
+                place.set(TaskState::Waiting);
                 self.waiting.borrow_mut().push_back((place.clone(), cx.waker().clone()));
                 Poll::Pending
             }
-            Place::Waiting => Poll::Pending,
-            Place::Called => {
-                place.set(Place::Running);
+            TaskState::Waiting => Poll::Pending,
+            TaskState::Called => {
+                place.set(TaskState::Running);
                 Poll::Ready(())
             }
         }
@@ -59,7 +59,7 @@ impl Turns {
     fn call(&self) {
         let next = self.waiting.borrow_mut().pop_front();
         if let Some((place, waker)) = next {
-            place.set(Place::Called);
+            place.set(TaskState::Called);
             waker.wake();
         }
     }

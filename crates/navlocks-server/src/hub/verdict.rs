@@ -4,7 +4,7 @@
 
 use navlocks_wire::LossCause;
 
-use crate::store::Standing;
+use crate::store::RequestState;
 
 /// The fate of a named request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,18 @@ pub(super) enum Verdict {
 /// Judges a request by what is known of it, by why it was taken away if it was, and by the token
 /// that its client believes in.
 pub(super) fn judge(
-    known: Option<Standing>,
+    known: Option<RequestState>,
     taken: Option<LossCause>,
     believed: Option<u64>,
 ) -> Verdict {
     match (taken, known, believed) {
-        (Some(cause), _, _) | (None, Some(Standing::Lost(cause)), _) => Verdict::Lost(cause),
-        (None, Some(Standing::Held(token)), None) => Verdict::Tell(token),
-        (None, Some(Standing::Held(token)), Some(believed)) if token == believed => {
+        (Some(cause), _, _) | (None, Some(RequestState::Lost(cause)), _) => Verdict::Lost(cause),
+        (None, Some(RequestState::Held(token)), None) => Verdict::Tell(token),
+        (None, Some(RequestState::Held(token)), Some(believed)) if token == believed => {
             Verdict::Keep(token)
         }
         (None, _, Some(_)) => Verdict::Lost(LossCause::NotReclaimed),
-        (None, Some(Standing::Pending(place)), None) => Verdict::Queue(place),
+        (None, Some(RequestState::Pending(place)), None) => Verdict::Queue(place),
         (None, None, None) => Verdict::New,
     }
 }
@@ -48,9 +48,9 @@ mod tests {
     fn every_case_has_its_verdict() {
         const FORCED: LossCause = LossCause::ForceReleased;
         const OTHER: LossCause = LossCause::NotReclaimed;
-        let (held, pending) = (Some(Standing::Held(7)), Some(Standing::Pending(3)));
-        let lost = Some(Standing::Lost(FORCED));
-        // The standing that is known, and the verdict for no token, the right one, and another one.
+        let (held, pending) = (Some(RequestState::Held(7)), Some(RequestState::Pending(3)));
+        let lost = Some(RequestState::Lost(FORCED));
+        // The state that is known, and the verdict for no token, the right one, and another one.
         let table = [
             (None, [Verdict::New, Verdict::Lost(OTHER), Verdict::Lost(OTHER)]),
             (held, [Verdict::Tell(7), Verdict::Keep(7), Verdict::Lost(OTHER)]),

@@ -1,4 +1,4 @@
-//! Sockets that are handed over by systemd, or whoever else started the service with open ones.
+//! Sockets that systemd, or another starter of the service, has opened.
 
 use std::io;
 use std::net::TcpListener;

@@ -28,7 +28,7 @@ use super::origin;
 use super::web::{self, Refusal};
 use crate::audit::Act;
 use crate::config::Scope;
-use crate::connection::{self, Seat, Shared, websocket_config};
+use crate::connection::{self, ConnectionPermit, Shared, websocket_config};
 use crate::dialing::{NODE, PARTY, SECRET};
 use crate::hub::Outbox;
 use crate::hub::{Metrics, Peer};
@@ -75,8 +75,12 @@ struct Visitor {
 type Upgrade = RefCell<Option<(OnUpgrade, Result<Visitor, Fault>)>>;
 
 /// Serves a new connection until it is a WebSocket, which then has a task of its own.
-pub(crate) async fn serve<S>(stream: S, door: Door, shared: Rc<Shared>, mut seat: Seat)
-where
+pub(crate) async fn serve<S>(
+    stream: S,
+    door: Door,
+    shared: Rc<Shared>,
+    mut permit: ConnectionPermit,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &shared.config.limits;
@@ -96,11 +100,11 @@ where
     let Ok(upgraded) = upgrade.await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<S>>() else { return };
     let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
-    let visitor = visitor.and_then(|visitor| Ok((seat.settle(&visitor.peer)?, visitor)));
+    let visitor = visitor.and_then(|visitor| Ok((permit.settle(&visitor.peer)?, visitor)));
     let visitor = match visitor {
         Ok((share, Visitor { viewer: Some(viewer), .. })) => {
             let socket = Socket { stream: Box::new(stream), early };
-            let served = serve_viewer(socket, viewer, shared.clone(), seat);
+            let served = serve_viewer(socket, viewer, shared.clone(), permit);
             spawn_local(connection::in_turn(shared.clone(), share, served));
             return;
         }
@@ -111,7 +115,7 @@ where
     let stream = WebSocketStream::from_partially_read(stream, early, Role::Server, config).await;
     match visitor {
         Ok((share, peer)) => {
-            let served = connection::serve(stream, peer, share.clone(), shared.clone(), seat);
+            let served = connection::serve(stream, peer, share.clone(), shared.clone(), permit);
             spawn_local(connection::in_turn(shared.clone(), share, served));
         }
         Err(fault) => {
@@ -125,14 +129,19 @@ where
 }
 
 /// Serves a viewer until its end, or that of the service.
-async fn serve_viewer(socket: Socket, viewer: Viewer, shared: Rc<Shared>, seat: Seat) {
+async fn serve_viewer(
+    socket: Socket,
+    viewer: Viewer,
+    shared: Rc<Shared>,
+    permit: ConnectionPermit,
+) {
     let Some(observer) = shared.observer.clone() else { return };
     let mut ending = shared.ending.subscribe();
     tokio::select! {
         () = observer.serve(socket, viewer, shared.inspector()) => {}
         _ = ending.wait_for(|ending| *ending) => {}
     }
-    drop(seat);
+    drop(permit);
 }
 
 fn answer(

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use super::http::{self, Door};
 use crate::audit::Act;
-use crate::connection::{Seat, Shared, in_turn, note_task};
+use crate::connection::{ConnectionPermit, Shared, in_turn, note_task};
 use crate::store::Process;
 
-/// So long nobody is taken after the process has run out of file descriptors.
+/// So long no connection is taken after the process has run out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The answer to a client for which there is no place. The WebSocket handshake is HTTP, so this is.
@@ -49,7 +49,7 @@ enum Arrival {
 impl Listener {
     /// Takes connections until the task is dropped.
     pub(crate) async fn serve(self, shared: Rc<Shared>) {
-        // Given up for a moment when there are no more, so that somebody can be told.
+        // Given up for a moment when there are no more, so that a client can be told.
         let mut spare = File::open("/dev/null").ok();
         let mut full = false;
         loop {
@@ -59,8 +59,8 @@ impl Listener {
             match self.accept().await {
                 Ok(arrival) => {
                     full = false;
-                    match shared.take_seat(arrival.address()) {
-                        Some(seat) => Self::admit(arrival, &shared, seat),
+                    match shared.take_permit(arrival.address()) {
+                        Some(permit) => Self::admit(arrival, &shared, permit),
                         None => {
                             shared.metrics().refused_connections.inc();
                             arrival.refuse();
@@ -101,21 +101,23 @@ impl Listener {
         }
     }
 
-    fn admit(arrival: Arrival, shared: &Rc<Shared>, seat: Seat) {
-        let (spawned, stranger) = (shared.clone(), seat.stranger());
+    fn admit(arrival: Arrival, shared: &Rc<Shared>, permit: ConnectionPermit) {
+        let (spawned, stranger) = (shared.clone(), permit.stranger());
         let shared = shared.clone();
         let tls = shared.tls.borrow().clone();
         let task = match (arrival, tls) {
             (Arrival::Unix(stream), _) => {
                 let Some(door) = knock(&stream, &shared) else { return };
-                tokio::task::spawn_local(http::serve(stream, door, shared, seat))
+                tokio::task::spawn_local(http::serve(stream, door, shared, permit))
             }
             (Arrival::Tcp(stream, from), Some(tls)) => {
                 let turns = shared.of_strangers.clone();
                 tokio::task::spawn_local(in_turn(shared.clone(), turns, async move {
                     let greeted = timeout(shared.config.limits.handshake_max, tls.accept(stream));
                     match Box::pin(greeted).await {
-                        Ok(Ok(stream)) => http::serve(stream, Door::Tcp(from), shared, seat).await,
+                        Ok(Ok(stream)) => {
+                            http::serve(stream, Door::Tcp(from), shared, permit).await
+                        }
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
                         Err(_) => tracing::debug!("a TLS client said nothing"),
                     }
@@ -123,7 +125,7 @@ impl Listener {
             }
             (Arrival::Tcp(stream, from), None) => {
                 let turns = shared.of_strangers.clone();
-                let served = http::serve(stream, Door::Tcp(from), shared.clone(), seat);
+                let served = http::serve(stream, Door::Tcp(from), shared.clone(), permit);
                 tokio::task::spawn_local(in_turn(shared, turns, served))
             }
         };

@@ -88,7 +88,7 @@ impl SocketFile {
         pipe::Receiver::from_owned_fd_unchecked(watch).ok()
     }
 
-    /// Removes the socket file, so that nobody knocks at a closed door.
+    /// Removes the socket file, so that no client connects to a closed one.
     pub(crate) fn remove(&self) {
         if self.is_there() {
             let _gone = fs::remove_file(&self.path);

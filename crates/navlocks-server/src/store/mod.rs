@@ -28,7 +28,7 @@ use state_file::{Earlier, State};
 
 pub(crate) use process::{Process, program};
 pub(crate) use registry::{Found, Registry, Unknown};
-pub(crate) use request_table::{RequestRecord, Standing};
+pub(crate) use request_table::{RequestRecord, RequestState};
 pub(crate) use session_table::SessionRecord;
 pub(crate) use state_file::{FolderLock, StateFile};
 pub(crate) use table::Index as Slot;
@@ -99,7 +99,7 @@ impl Store {
             (Some(file), Some(boot)) => file.registry(boot, trusted, unknown, fresh)?,
             _ => {
                 let found = Found { unknown, ..Found::default() };
-                (Registry::none(), HashKey::from_bytes([0; 16]), found)
+                (Registry::None, HashKey::from_bytes([0; 16]), found)
             }
         };
         let unknown = found.unknown;
@@ -170,7 +170,7 @@ impl Store {
             key: HashKey::drawn_from(&RandomState::new()),
             found,
         };
-        Ok((store, Registry::of_slot(log)))
+        Ok((store, Registry::Slot(log)))
     }
 
     /// Takes what the registry of the earlier service had.

@@ -37,14 +37,17 @@ pub(super) const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
 
 /// The sessions and requests of a service, where they outlive it.
 #[derive(Debug)]
-pub(crate) struct Registry {
-    tables: Option<Tables>,
+pub(crate) enum Registry {
+    /// Nothing is kept: sessions end with their service.
+    None,
+    /// Sessions and requests in mapped files, for the next service on this machine.
+    Tables(Box<Tables>),
     /// In a cluster: the changes that the next owner of the slot inherits.
-    pub(crate) log: Option<SlotLog>,
+    Slot(SlotLog),
 }
 
 #[derive(Debug)]
-struct Tables {
+pub(crate) struct Tables {
     sessions: SessionTable,
     requests: RequestTable,
     /// Where clients listen to show that they are alive.
@@ -79,16 +82,6 @@ pub(crate) struct Found {
 }
 
 impl Registry {
-    /// The registry of a slot.
-    pub(crate) fn of_slot(log: SlotLog) -> Self {
-        Self { tables: None, log: Some(log) }
-    }
-
-    /// A registry that keeps nothing: sessions end with their service.
-    pub(crate) fn none() -> Self {
-        Self { tables: None, log: None }
-    }
-
     /// Opens the tables in this folder. Those of another start of the machine, or of an earlier
     /// service that is not to be `trusted`, are emptied. `unknown` says whether clients of an
     /// earlier service may still believe in their locks, in case that the tables do not know. A
@@ -138,11 +131,36 @@ impl Registry {
             clear(&presence)?;
         }
         let tables = Tables { sessions, requests, presence };
-        let mut registry = Self { tables: Some(tables), log: None };
+        let mut registry = Self::Tables(Box::new(tables));
         if found.unknown == Unknown::None {
             registry.end_unknown();
         }
         Ok((registry, HashKey::from_bytes(key.to_le_bytes()), found))
+    }
+
+    fn tables(&mut self) -> Option<&mut Tables> {
+        match self {
+            Self::Tables(tables) => Some(tables),
+            Self::None | Self::Slot(_) => None,
+        }
+    }
+
+    /// Returns the changes of the slot, in a cluster.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<&SlotLog> {
+        match self {
+            Self::Slot(log) => Some(log),
+            Self::None | Self::Tables(_) => None,
+        }
+    }
+
+    /// The same, to add one.
+    #[inline]
+    pub(crate) fn log_mut(&mut self) -> Option<&mut SlotLog> {
+        match self {
+            Self::Slot(log) => Some(log),
+            Self::None | Self::Tables(_) => None,
+        }
     }
 
     /// Returns true if a service left sessions in this folder.
@@ -157,9 +175,7 @@ impl Registry {
     ///
     /// They cannot be made. The next service would know nothing of the sessions.
     pub(crate) fn keep(&mut self) -> io::Result<bool> {
-        let Some(Tables { sessions, requests, presence }) = &mut self.tables else {
-            return Ok(false);
-        };
+        let Some(Tables { sessions, requests, presence }) = self.tables() else { return Ok(false) };
         let Some(folder) = presence.parent() else { return Ok(false) };
         for (table, name) in [(&mut requests.0, REQUESTS), (&mut sessions.0, SESSIONS)] {
             let path = folder.join(name);
@@ -177,7 +193,7 @@ impl Registry {
 
     /// Notes that no client believes any more in a lock that the tables do not know.
     pub(crate) fn end_unknown(&mut self) {
-        if let Some(Tables { sessions, requests, .. }) = &mut self.tables {
+        if let Some(Tables { sessions, requests, .. }) = self.tables() {
             // While the headers differ the tables count as missing.
             requests.set(0, UNKNOWN, 0);
             sessions.set(0, UNKNOWN, 0);
@@ -186,18 +202,21 @@ impl Registry {
 
     /// Returns true if sessions outlive this service.
     pub(crate) fn is_durable(&self) -> bool {
-        self.tables.is_some() || self.log.is_some()
+        !matches!(self, Self::None)
     }
 
     /// Returns true if it has the live requests too.
     #[inline]
     pub(crate) fn has_requests(&self) -> bool {
-        self.tables.is_some()
+        matches!(self, Self::Tables(_))
     }
 
     /// Returns where the client of a session should listen to show that it is alive.
     pub(crate) fn presence(&self, session: u32) -> Option<PathBuf> {
-        Some(self.tables.as_ref()?.presence.join(session.to_string()))
+        match self {
+            Self::Tables(tables) => Some(tables.presence.join(session.to_string())),
+            Self::None | Self::Slot(_) => None,
+        }
     }
 
     /// Adds a session. Its slot in the record means nothing yet. Returns its slot, and in a cluster
@@ -210,33 +229,33 @@ impl Registry {
         &mut self,
         record: &SessionRecord,
     ) -> io::Result<(Index, ChangeNumber)> {
-        if let (Some(log), Some(lease)) = (&mut self.log, record.lease) {
-            let begun = log.begin_session(record.number, lease, record.proof.clone())?;
-            return Ok((record.number, begun));
+        match self {
+            Self::Slot(log) => {
+                let lease = record.lease.unwrap_or_default();
+                let begun = log.begin_session(record.number, lease, record.proof.clone())?;
+                Ok((record.number, begun))
+            }
+            Self::Tables(tables) => Ok((tables.sessions.add(record)?, ChangeNumber::default())),
+            Self::None => Ok((0, ChangeNumber::default())),
         }
-        self.add_session(record).map(|slot| (slot, ChangeNumber::default()))
-    }
-
-    fn add_session(&mut self, record: &SessionRecord) -> io::Result<Index> {
-        self.tables.as_mut().map_or(Ok(0), |tables| tables.sessions.add(record))
     }
 
     /// Notes that the client of a session listens at its path of presence.
     pub(crate) fn set_present(&mut self, slot: Index) {
-        if let Some(Tables { sessions, .. }) = &mut self.tables
+        if let Self::Tables(tables) = self
             && slot != 0
         {
-            sessions.set_present(slot);
+            tables.sessions.set_present(slot);
         }
     }
 
     /// Notes until when a successor waits for the claim of a session, in milliseconds since the
     /// start of the machine; zero if its client is here.
     pub(crate) fn set_until(&mut self, slot: Index, until_ms: u64) {
-        if let Some(Tables { sessions, .. }) = &mut self.tables
+        if let Self::Tables(tables) = self
             && slot != 0
         {
-            sessions.set_until(slot, until_ms);
+            tables.sessions.set_until(slot, until_ms);
         }
     }
 
@@ -245,13 +264,15 @@ impl Registry {
         if slot == 0 {
             return;
         }
-        if let Some(log) = &mut self.log {
-            log.end_session(slot, took_leave);
-        }
-        let Some(Tables { sessions, presence, .. }) = &mut self.tables else { return };
-        if let Some(number) = sessions.remove(slot) {
-            // The client may have removed it.
-            let _gone = std::fs::remove_file(presence.join(number.to_string()));
+        match self {
+            Self::None => {}
+            Self::Slot(log) => log.end_session(slot, took_leave),
+            Self::Tables(tables) => {
+                if let Some(number) = tables.sessions.remove(slot) {
+                    // The client may have removed it.
+                    let _gone = std::fs::remove_file(tables.presence.join(number.to_string()));
+                }
+            }
         }
     }
 
@@ -268,42 +289,42 @@ impl Registry {
         place: u64,
         hashes: &[u64],
     ) -> io::Result<Index> {
-        let Some(Tables { requests, .. }) = &mut self.tables else { return Ok(0) };
-        requests.add(key, mode, place, hashes)
+        match self {
+            Self::Tables(tables) => tables.requests.add(key, mode, place, hashes),
+            Self::None | Self::Slot(_) => Ok(0),
+        }
     }
 
     /// Notes that a request holds its lock, for so long at most if that is known.
     #[inline]
     pub(crate) fn hold(&mut self, slot: Index, token: u64, left: Option<Duration>) {
-        let Some(Tables { requests, .. }) = &mut self.tables else { return };
+        let Self::Tables(tables) = self else { return };
         if slot != 0 {
             let until_ms = left.map_or(0, |left| boot_ms().saturating_add(millis(left)));
-            requests.hold(slot, token, until_ms);
+            tables.requests.hold(slot, token, until_ms);
         }
     }
 
     /// Notes that a lock has another mode, which allows as many holders or more.
     pub(crate) fn set_mode(&mut self, slot: Index, mode: Mode) {
-        let Some(Tables { requests, .. }) = &mut self.tables else { return };
+        let Self::Tables(tables) = self else { return };
         if slot != 0 {
-            requests.set_mode(slot, mode);
+            tables.requests.set_mode(slot, mode);
         }
     }
 
     /// Notes that a request was taken away: its client cannot claim it any more.
     pub(crate) fn lose(&mut self, request: RequestKey, slot: Index, cause: LossCause) {
-        if let Some(log) = &mut self.log {
-            log.lose(request, cause);
-        }
-        let Some(Tables { requests, .. }) = &mut self.tables else { return };
-        if slot != 0 {
-            requests.lose(slot, cause);
+        match self {
+            Self::Slot(log) => log.lose(request, cause),
+            Self::Tables(tables) if slot != 0 => tables.requests.lose(slot, cause),
+            Self::None | Self::Tables(_) => {}
         }
     }
 
     /// Removes a request that was taken away, because its client has taken note or is gone.
     pub(crate) fn end_lost(&mut self, request: RequestKey, slot: Index) {
-        if let Some(log) = &mut self.log {
+        if let Self::Slot(log) = self {
             log.heard(request);
         }
         self.end_request(slot);
@@ -312,9 +333,9 @@ impl Registry {
     /// Removes a request.
     #[inline]
     pub(crate) fn end_request(&mut self, slot: Index) {
-        let Some(Tables { requests, .. }) = &mut self.tables else { return };
+        let Self::Tables(tables) = self else { return };
         if slot != 0 {
-            requests.remove(slot);
+            tables.requests.remove(slot);
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct RequestRecord {
     pub(crate) session: u32,
     pub(crate) number: u64,
     pub(crate) mode: Mode,
-    pub(crate) standing: Standing,
+    pub(crate) state: RequestState,
     /// The milliseconds since the start of the machine at which its time is over, if it holds a
     /// lock with a maximum hold; otherwise zero.
     pub(crate) until_ms: u64,
@@ -33,13 +33,13 @@ impl RequestRecord {
 
     /// Returns true if it held its lock.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.standing, Standing::Held(_))
+        matches!(self.state, RequestState::Held(_))
     }
 }
 
 /// How far a request had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum RequestState {
     /// It waited, at this place.
     Pending(u64),
     /// It held its lock, under this token.
@@ -261,19 +261,19 @@ fn request_record(
     words: &Slot,
     reached: &mut HashSet<Index>,
 ) -> Option<RequestRecord> {
-    let standing = match words[0] & 0xff {
-        PENDING => Standing::Pending(words[ORDER]),
-        HELD => Standing::Held(words[ORDER]),
+    let state = match words[0] & 0xff {
+        PENDING => RequestState::Pending(words[ORDER]),
+        HELD => RequestState::Held(words[ORDER]),
         LOST => {
             let by = RequestKey::new(words[THIEF_SESSION] as u32, words[THIEF_REQUEST]);
-            Standing::Lost(cause_of(words[0] >> 8 & 0xff, by))
+            RequestState::Lost(cause_of(words[0] >> 8 & 0xff, by))
         }
         _ => return None,
     };
     // A lost request has its cause there, and its mode does not matter. An unknown limit is taken
     // for the strictest.
     let mode = match words[0] >> 8 & 0xff {
-        _ if matches!(standing, Standing::Lost(_)) => Mode::Exclusive,
+        _ if matches!(state, RequestState::Lost(_)) => Mode::Exclusive,
         SHARED => Mode::Shared,
         LIMITED => Mode::limited(words[LIMIT] as u32).unwrap_or_default(),
         _ => Mode::Exclusive,
@@ -288,8 +288,8 @@ fn request_record(
     }
     hashes.truncate(count);
     let session = (words[0] >> 32) as u32;
-    let until_ms = if matches!(standing, Standing::Held(_)) { words[UNTIL] } else { 0 };
-    Some(RequestRecord { slot, session, number: words[NUMBER], mode, standing, until_ms, hashes })
+    let until_ms = if matches!(state, RequestState::Held(_)) { words[UNTIL] } else { 0 };
+    Some(RequestRecord { slot, session, number: words[NUMBER], mode, state, until_ms, hashes })
 }
 
 /// Returns a mode as a slot has it, and its limit if there is one.

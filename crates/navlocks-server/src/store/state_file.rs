@@ -28,11 +28,11 @@ const LOOK_PAUSE: Duration = Duration::from_millis(5);
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct State {
     pub(crate) version: u32,
-    /// Whether the last service ended in good order, so that nobody believes in a lock of it.
+    /// Whether the last service ended in good order, so that no client believes in a lock of it.
     pub(crate) clean: bool,
     /// No token above this was ever given.
     pub(crate) tokens_reserved_to: u64,
-    /// For how long at most somebody may go on believing in a lock.
+    /// For how long at most a client may go on believing in a lock.
     pub(crate) lease_ms_max: u64,
     /// How often a service was started here.
     #[serde(default)]

@@ -421,7 +421,7 @@ fn certificate_is_renewed_again_and_again_under_load() {
 
 #[test]
 fn tls_carries_the_same_protocol() {
-    // Made for this test alone: it is for localhost, and nobody trusts it.
+    // Made for this test alone: it is for localhost, and no client trusts it.
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/tls");
     let (certificate, key) = (files.join("localhost.cert.pem"), files.join("localhost.key.pem"));
     let mut roots = RootCertStore::empty();

@@ -58,7 +58,7 @@ fn every_message_has_an_example_and_every_example_is_a_message() {
     check::<ToClient>(&document, "json to-client");
     for fence in document.lines().filter_map(|line| line.strip_prefix("```")) {
         let known = ["", "json to-service", "json to-client", "text conversation"];
-        assert!(known.contains(&fence), "a block that nobody checks: {fence}");
+        assert!(known.contains(&fence), "a block that no test checks: {fence}");
     }
 }
 

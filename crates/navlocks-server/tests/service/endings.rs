@@ -53,7 +53,7 @@ fn a_service_that_nobody_uses_ends_by_itself() {
     let (mut client, _) = Client::tcp(service.tcp());
     client.hold(1, "a");
     client.say(r#""bye""#);
-    // A session without a connection counts as somebody.
+    // A service with a session is not idle, with or without a connection.
     let hello = r#"{"lease-ms":10}"#;
     Client::tcp_hello(service.tcp(), hello).welcome();
     let (ended, folder) = service.wait();

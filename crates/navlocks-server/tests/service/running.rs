@@ -97,7 +97,7 @@ impl Running {
             unix: Some(folder.path().join("socket")),
             tcp: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             state_dir: Some(folder.path().join("state")),
-            // No test but those of this wait has holders of whom there is no record.
+            // No test but those of this wait has holders without a record.
             fresh: true,
             ..Config::default()
         };

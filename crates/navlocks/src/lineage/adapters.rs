@@ -1,11 +1,11 @@
-//! The four adapters of the explainer's FAQ: each release model made from another.
+//! The four adapters of the explainer's FAQ: each release style made from another.
 //!
 //! > Any of the above approaches can be implemented in terms of the other.
 //!
 //! The FAQ sketched four of them. Here they are in Rust, as a proof, and for code in the terms of
-//! one model that meets an API of another. The sketches' bugs are fixed: all four report a request
+//! one style that meets an API of another. The sketches' bugs are fixed: all four report a request
 //! that fails or is aborted, and the scoped one returns its work's result. Each passes the tests of
-//! the model that it imitates.
+//! the style that it imitates.
 //!
 //! ```
 //! # navlocks::blocking::block_on(async {

@@ -1,4 +1,4 @@
-//! The auto-release model: a lock that is held until the work added to it has ended.
+//! The auto-release style: a lock that is held until the work added to it has ended.
 
 use std::error::Error;
 use std::fmt;
@@ -143,7 +143,7 @@ impl AutoLock {
 }
 
 impl Request {
-    /// Requests the lock under the auto-release model: held until all work given to
+    /// Requests the lock under the auto-release style: held until all work given to
     /// [`AutoLock::wait_until`] has ended.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Request {
 }
 
 impl TryRequest {
-    /// Requests the lock under the auto-release model; `None` when it is not available.
+    /// Requests the lock under the auto-release style; `None` when it is not available.
     ///
     /// # Errors
     ///

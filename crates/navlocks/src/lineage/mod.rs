@@ -12,12 +12,12 @@
 //! | `navigator.locks.forceRelease(name)` | [`force_release`] | [`Locks::force_release`](crate::Locks::force_release) |
 //! | the adapters of the explainer's FAQ | [`adapters`] | the three ways to use a [`Request`](crate::Request) |
 //!
-//! # The three release models
+//! # The three release styles
 //!
 //! The explainer compared three ways to release a lock and showed that each can be made from each.
 //! Rust has all three:
 //!
-//! | model | | released when |
+//! | style | | released when |
 //! |---|---|---|
 //! | scoped | [`request.with(work)`](crate::Request::with) | the work ends |
 //! | explicit | [`request.await`](crate::Lock) | [`release()`](crate::Lock::release) is called, or the lock dropped |

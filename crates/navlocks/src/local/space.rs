@@ -39,8 +39,8 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 /// One partition, shared by its clients.
 #[derive(Debug)]
 pub(crate) struct Space {
-    shards: [Place; SHARDS],
-    whole: Place,
+    shards: [ShardCell; SHARDS],
+    whole: ShardCell,
     /// True if all requests are in the whole. Changes only while everything is locked.
     gathered: AtomicBool,
     /// How many locks were lost here.
@@ -57,7 +57,7 @@ pub(crate) struct Space {
 /// A mutex that shares no cache line with the next.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Place(Mutex<Shard>);
+struct ShardCell(Mutex<Shard>);
 
 /// A space of which everything is locked.
 struct All<'a> {
@@ -78,8 +78,8 @@ impl Space {
         let shards = LockManager::shards(HashKey::drawn_from(&RandomState::new()));
         let whole = LockManager::whole(&shards.each_ref());
         Self {
-            shards: shards.map(|shard| Place::new(shard, deadlocks)),
-            whole: Place::new(whole, deadlocks),
+            shards: shards.map(|shard| ShardCell::new(shard, deadlocks)),
+            whole: ShardCell::new(whole, deadlocks),
             // Deadlocks are found in the whole alone.
             gathered: AtomicBool::new(deadlocks != DeadlockPolicy::Ignore),
             losses: AtomicU64::new(0),
@@ -404,7 +404,7 @@ impl Space {
 
     /// Locks everything, in the one order in which more than one mutex is ever locked.
     fn lock_all(&self) -> All<'_> {
-        All { shards: self.shards.each_ref().map(Place::lock), whole: self.whole.lock() }
+        All { shards: self.shards.each_ref().map(ShardCell::lock), whole: self.whole.lock() }
     }
 
     /// Locks the whole, with everything in it.
@@ -461,7 +461,7 @@ impl All<'_> {
     }
 }
 
-impl Place {
+impl ShardCell {
     fn new(manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
         Self(Mutex::new(Shard::new(manager, deadlocks)))
     }

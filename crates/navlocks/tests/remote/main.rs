@@ -8,14 +8,14 @@ mod client;
 
 mod handshake;
 mod zero_rtt;
-mod talking;
+mod answers;
 mod resuming;
 mod streams;
 mod forgetting;
 mod leases;
 mod stopping;
 mod claiming;
-mod doubts;
+mod ends_before_claims;
 mod moving;
 mod clusters;
 mod presence;

@@ -115,7 +115,7 @@ impl Peer {
                 stream.set_nodelay(true).expect("no delay");
                 Box::new(stream)
             }
-            Listener::Away(_) => panic!("nobody listens"),
+            Listener::Away(_) => panic!("no process listens"),
         }
     }
 

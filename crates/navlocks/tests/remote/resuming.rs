@@ -20,7 +20,7 @@ fn claim_has_all_clients_and_live_requests() {
         let third = locks.new_client();
         let kept = held_after_opens(&locks, &mut talk).await; // 1
         let released = held(&locks, "b", &mut talk).await; // 2
-        let mut unheard = begun(locks.request("c")); // 3: granted, and nobody polls it
+        let mut unheard = begun(locks.request("c")); // 3: granted, and not polled
         let aborted = begun(locks.request("d")); // 4
         let pending = begun(second.request("e")); // 5
         let unavailable = begun(locks.request("f")); // 6: its answer gets lost

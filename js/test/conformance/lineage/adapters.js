@@ -1,4 +1,4 @@
-// The adapters between release models, copied from the explainer, with `async` added where it was
+// The adapters between release styles, copied from the explainer, with `async` added where it was
 // missing.
 
 export function explicitFromAuto({ requestLock }) {

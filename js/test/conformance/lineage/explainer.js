@@ -1,10 +1,10 @@
-// The explainer: its example, its three release models, the adapters between them.
+// The explainer: its example, its three release styles, the adapters between them.
 
 import { equal, rejects, same } from '../check.js';
 import { autoFromExplicit, explicitFromAuto, explicitFromScoped, scopedFromExplicit } from './adapters.js';
 import { deferred } from './tools.js';
 
-/** Checks an adapter to the explicit model: its lock is held until `release()` is called. */
+/** Checks an adapter to the explicit style: its lock is held until `release()` is called. */
 async function tryExplicit({ name, available, quiet }, requestExplicitLock) {
   const lock = await requestExplicitLock(name());
   await quiet();
@@ -212,7 +212,7 @@ export const explainer = [
   },
   {
     id: 'X26 X28 D04',
-    title: 'exclusive and waiting are the defaults; an unavailable request gets null in every model',
+    title: 'exclusive and waiting are the defaults; an unavailable request gets null in every style',
     async run({ lineage: { auto, explicit, scoped }, name }) {
       const lock = await explicit.requestLock(name());
       equal(lock.mode, 'exclusive');

@@ -15,7 +15,7 @@ use crate::cluster::slot_of;
 use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
-pub(crate) use partition::{Around, Asking, Looks, Partition, TooMany};
+pub(crate) use partition::{HubContext, Looks, NewRequest, Partition, TooMany};
 
 /// The tenant, the origin and the name of a lock space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 mod address;
 mod answers;
-mod asking;
+mod new_request;
 mod outboxes;
 mod waiters;
 
@@ -27,17 +27,18 @@ use crate::hub::shares::Share;
 use crate::hub::{Noted, Recorder};
 use address::{Address, Owner, Served, Thief, address, noted, process_of};
 pub(crate) use answers::{Looks, TooMany};
-pub(crate) use asking::Asking;
-pub(crate) use outboxes::Around;
+pub(crate) use new_request::NewRequest;
+pub(crate) use outboxes::HubContext;
 use outboxes::Outboxes;
 use waiters::Waiters;
 
 /// Returns the address of a request that is about to enter an engine.
 #[inline]
-fn address_of(asking: &Asking, sessions: &Sessions) -> Address {
-    let &Asking { client: ClientKey { session, client }, number, slot, max_hold_ms, .. } = asking;
+fn address_of(new_request: &NewRequest, sessions: &Sessions) -> Address {
+    let &NewRequest { client: ClientKey { session, client }, number, slot, max_hold_ms, .. } =
+        new_request;
     let pid = sessions.pid(session).and_then(NonZero::new);
-    Address { session, bytes: asking.bytes() as u32, slot, pid, client, number, max_hold_ms }
+    Address { session, bytes: new_request.bytes() as u32, slot, pid, client, number, max_hold_ms }
 }
 
 /// One lock space.
@@ -135,39 +136,43 @@ impl Partition {
     }
 
     /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
-    pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
-        let address = self.address(&asking, around);
-        let place = asking.queue_place(around.epoch);
-        let Asking { owner, request, tag, since, .. } = asking;
+    pub(crate) fn request(
+        &mut self,
+        new_request: NewRequest,
+        context: &mut HubContext<'_>,
+    ) -> Option<RequestId> {
+        let address = self.address(&new_request, context);
+        let place = new_request.queue_place(context.epoch);
+        let NewRequest { owner, request, tag, since, .. } = new_request;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
-            around.metrics.steals.inc();
-            around.audit_steal(address, &request.scope);
+            context.metrics.steals.inc();
+            context.audit_steal(address, &request.scope);
             self.thief = Some(self.thief(owner, address, tag.as_ref()));
         }
         if let Some(recorder) = &mut self.recorder {
             let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
             let about = About { client: owner, scope, mode, tag };
-            recorder.record_request(noted(about, address), around.now);
+            recorder.record_request(noted(about, address), context.now);
         }
         let made =
-            self.with(around, |space, sink| space.request(owner, &request, (address, tag), sink));
+            self.with(context, |space, sink| space.request(owner, &request, (address, tag), sink));
         match made {
             Ok((_, Answer::Unavailable)) => None,
             Ok((id, answer)) => {
                 if answer == Answer::Pending {
-                    if since < around.now {
+                    if since < context.now {
                         self.space.set_since(id, since);
                     }
                     self.waiters.add(id, since, self.space.manager());
                 }
                 if let (Answer::Pending, Some(place)) = (answer, place) {
                     let pending = Pending { id: address.number, place };
-                    around.sessions.say(address.session, &ToClient::Pending(pending));
+                    context.sessions.say(address.session, &ToClient::Pending(pending));
                 }
                 Some(id)
             }
             Err(refusal) => {
-                self.refuse(address, &refusal, around);
+                self.refuse(address, &refusal, context);
                 None
             }
         }
@@ -177,23 +182,29 @@ impl Partition {
     /// conflicts with it.
     pub(crate) fn restore(
         &mut self,
-        asking: &Asking,
+        new_request: &NewRequest,
         token: u64,
-        around: &mut Around<'_>,
+        context: &mut HubContext<'_>,
     ) -> Option<RequestId> {
-        let address = self.address(asking, around);
-        let note = (address, asking.tag.clone());
+        let address = self.address(new_request, context);
+        let note = (address, new_request.tag.clone());
         let token = FencingToken::new(token);
-        self.finish(around);
-        let id = self.space.restore(asking.owner, &asking.request, token, note, asking.since);
+        self.finish(context);
+        let id = self.space.restore(
+            new_request.owner,
+            &new_request.request,
+            token,
+            note,
+            new_request.since,
+        );
         self.changes += 1;
         match (id, &mut self.recorder) {
             (None, _) => self.bytes -= address.bytes as usize,
             (Some(_), Some(recorder)) => {
-                let (client, tag) = (asking.owner, asking.tag.clone());
-                let (scope, mode) = (asking.request.scope.clone(), asking.request.mode);
+                let (client, tag) = (new_request.owner, new_request.tag.clone());
+                let (scope, mode) = (new_request.request.scope.clone(), new_request.request.mode);
                 let noted = noted(About { client, scope, mode, tag }, address);
-                recorder.know(noted, asking.since);
+                recorder.know(noted, new_request.since);
             }
             (Some(_), None) => {}
         }
@@ -202,9 +213,9 @@ impl Partition {
 
     /// Returns the address of a request that is about to enter the engine, and counts its bytes.
     #[inline]
-    fn address(&mut self, asking: &Asking, around: &Around<'_>) -> Address {
-        let address = address_of(asking, around.sessions);
-        self.bytes += asking.bytes();
+    fn address(&mut self, new_request: &NewRequest, context: &HubContext<'_>) -> Address {
+        let address = address_of(new_request, context.sessions);
+        self.bytes += new_request.bytes();
         address
     }
 
@@ -213,8 +224,9 @@ impl Partition {
     }
 
     /// Describes a request that is about to steal, in words for its victims.
-    pub(crate) fn describe_thief(&self, asking: &Asking, sessions: &Sessions) -> Rc<str> {
-        self.thief(asking.owner, address_of(asking, sessions), asking.tag.as_ref()).words
+    pub(crate) fn describe_thief(&self, new_request: &NewRequest, sessions: &Sessions) -> Rc<str> {
+        self.thief(new_request.owner, address_of(new_request, sessions), new_request.tag.as_ref())
+            .words
     }
 
     /// Describes a live request that has stolen, in words for its victims.
@@ -223,7 +235,7 @@ impl Partition {
         Some(self.thief(owner, address(self.space.notes(), id), self.space.tag(id)).words)
     }
 
-    fn refuse(&mut self, address: Address, refusal: &SpaceError, around: &mut Around<'_>) {
+    fn refuse(&mut self, address: Address, refusal: &SpaceError, context: &mut HubContext<'_>) {
         let (code, cycle) = match refusal {
             SpaceError::Deadlock(deadlock) => (FaultCode::Deadlock, Some(self.cycle(deadlock))),
             SpaceError::Request(_) => {
@@ -232,54 +244,58 @@ impl Partition {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.forget(RequestKey::new(address.session, address.number));
                 }
-                around.registry.end_request(address.slot);
+                context.registry.end_request(address.slot);
                 (FaultCode::ExclusiveOvertake, None)
             }
         };
-        around.metrics.requests.refused.inc();
+        context.metrics.requests.refused.inc();
         let fault = Fault::new(code, refusal.to_string());
         let why = Why::Refused(Refused { fault, cycle });
-        around.sessions.say(address.session, &Over { id: address.number, why }.into());
+        context.sessions.say(address.session, &Over { id: address.number, why }.into());
     }
 
     /// Releases a lock, or takes a request out of the queue.
     #[inline]
-    pub(crate) fn give_up(&mut self, id: RequestId, around: &mut Around<'_>) {
-        self.with(around, |space, sink| space.release(id, sink) || space.abort(id, sink));
+    pub(crate) fn give_up(&mut self, id: RequestId, context: &mut HubContext<'_>) {
+        self.with(context, |space, sink| space.release(id, sink) || space.abort(id, sink));
     }
 
     /// Gives a lock a mode that allows more holders, and answers with the mode that it has then.
     /// The loss of a lost one is on its way.
-    pub(crate) fn downgrade(&mut self, id: RequestId, mode: Mode, around: &mut Around<'_>) {
-        let refused = self.with(around, |space, sink| space.downgrade(id, mode, sink)).is_err();
+    pub(crate) fn downgrade(&mut self, id: RequestId, mode: Mode, context: &mut HubContext<'_>) {
+        let refused = self.with(context, |space, sink| space.downgrade(id, mode, sink)).is_err();
         let held = self.manager().info(id).filter(|info| info.token.is_some());
         if let Some(RequestInfo { mode, .. }) = held {
             let Address { session, number, .. } = address(self.space.notes(), id);
             tracing::debug!(session, number, %mode, refused, "a lock is downgraded");
             let answer = ToClient::Downgraded(wire::Downgrade { id: number, mode });
-            around.sessions.say(session, &answer);
+            context.sessions.say(session, &answer);
         }
     }
 
     /// Takes away all held locks that have this name. Returns how many there were.
-    pub(crate) fn force_release(&mut self, name: &Name, around: &mut Around<'_>) -> usize {
-        self.with(around, |space, sink| space.force_release(name, sink))
+    pub(crate) fn force_release(&mut self, name: &Name, context: &mut HubContext<'_>) -> usize {
+        self.with(context, |space, sink| space.force_release(name, sink))
     }
 
     /// Ends a client and all its requests. Returns the numbers of the requests that it had.
-    pub(crate) fn end_client(&mut self, client: ClientId, around: &mut Around<'_>) -> Vec<u64> {
+    pub(crate) fn end_client(
+        &mut self,
+        client: ClientId,
+        context: &mut HubContext<'_>,
+    ) -> Vec<u64> {
         let Some(&Owner { key, .. }) = self.clients.get(client.slot()) else { return Vec::new() };
         self.unsubscribe(key);
         let mut numbers = Vec::new();
         let requests = self.manager().requests_of(client);
         numbers.extend(requests.map(|id| address(self.space.notes(), id).number));
-        self.with(around, |space, sink| space.end_client(client, sink));
+        self.with(context, |space, sink| space.end_client(client, sink));
         numbers
     }
 
     /// Notifies the holder of a lock, once, when a request waits for it.
-    pub(crate) fn watch_contention(&mut self, id: RequestId, around: &mut Around<'_>) {
-        self.with(around, |space, sink| space.watch_contention(id, sink));
+    pub(crate) fn watch_contention(&mut self, id: RequestId, context: &mut HubContext<'_>) {
+        self.with(context, |space, sink| space.watch_contention(id, sink));
     }
 
     pub(crate) fn subscribers(&self) -> usize {
@@ -353,13 +369,17 @@ impl Partition {
     }
 
     /// Takes the lock of one request away because its time is over.
-    pub(crate) fn expire(&mut self, id: RequestId, around: &mut Around<'_>) -> bool {
-        self.with(around, |space, sink| space.expire(id, sink))
+    pub(crate) fn expire(&mut self, id: RequestId, context: &mut HubContext<'_>) -> bool {
+        self.with(context, |space, sink| space.expire(id, sink))
     }
 
     /// Takes the lock of one request away. Returns false if it holds none.
-    pub(crate) fn force_release_one(&mut self, id: RequestId, around: &mut Around<'_>) -> bool {
-        self.with(around, |space, sink| space.force_release_one(id, sink))
+    pub(crate) fn force_release_one(
+        &mut self,
+        id: RequestId,
+        context: &mut HubContext<'_>,
+    ) -> bool {
+        self.with(context, |space, sink| space.force_release_one(id, sink))
     }
 
     /// Returns the hashes of the names of a scope, as the registry keeps them.
@@ -370,31 +390,31 @@ impl Partition {
     }
 
     /// Counts a request that is on its way to it, in the room.
-    pub(crate) fn take_guest(&mut self, asking: &Asking) {
+    pub(crate) fn take_guest(&mut self, new_request: &NewRequest) {
         self.changes += 1;
         self.guests += 1;
-        self.bytes += asking.bytes();
+        self.bytes += new_request.bytes();
     }
 
     /// Counts a request in the room no more.
-    pub(crate) fn lose_guest(&mut self, asking: &Asking) {
+    pub(crate) fn lose_guest(&mut self, new_request: &NewRequest) {
         self.changes += 1;
         self.guests -= 1;
-        self.bytes -= asking.bytes();
+        self.bytes -= new_request.bytes();
     }
 
     /// Gives the space one input, whose notices go to the outboxes of sessions.
     #[inline]
     fn with<'a, T>(
         &mut self,
-        around: &mut Around<'a>,
+        context: &mut HubContext<'a>,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
         self.changes += 1;
-        self.finish(around);
-        let output = self.give(around, WORK_PER_TURN, input);
+        self.finish(context);
+        let output = self.give(context, WORK_PER_TURN, input);
         if self.space.has_effects() {
-            self.fall_behind(around);
+            self.fall_behind(context);
         }
         output
     }
@@ -402,16 +422,16 @@ impl Partition {
     #[inline]
     fn give<'a, T>(
         &mut self,
-        around: &mut Around<'a>,
+        context: &mut HubContext<'a>,
         room: usize,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
         let Self { space, clients, subscribers, bytes, share, recorder, messages, thief, .. } =
             self;
-        let now = around.now;
+        let now = context.now;
         let thief = thief.as_ref();
         let outboxes = &mut Outboxes {
-            around,
+            context,
             clients,
             subscribers,
             bytes,
@@ -440,19 +460,19 @@ impl Partition {
     }
 
     #[cold]
-    fn fall_behind(&mut self, around: &mut Around<'_>) {
+    fn fall_behind(&mut self, context: &mut HubContext<'_>) {
         if !self.behind {
             self.behind = true;
             self.share.fall_behind();
-            around.unfinished.push_back(Unfinished::Effects(self.index));
+            context.unfinished.push_back(Unfinished::Effects(self.index));
         }
     }
 
     /// Sends the next of the effects that an input left.
-    pub(crate) fn go_on(&mut self, around: &mut Around<'_>) {
-        self.give(around, WORK_PER_TURN, |space, sink| space.go_on(sink));
+    pub(crate) fn go_on(&mut self, context: &mut HubContext<'_>) {
+        self.give(context, WORK_PER_TURN, |space, sink| space.go_on(sink));
         if self.space.has_effects() {
-            around.unfinished.push_back(Unfinished::Effects(self.index));
+            context.unfinished.push_back(Unfinished::Effects(self.index));
         } else if self.behind {
             self.behind = false;
             self.share.catch_up();
@@ -462,9 +482,9 @@ impl Partition {
     /// Sends all effects that an earlier input left. Connections wait for that before they give
     /// another input; few others come in between.
     #[inline]
-    fn finish(&mut self, around: &mut Around<'_>) {
+    fn finish(&mut self, context: &mut HubContext<'_>) {
         if self.space.has_effects() {
-            self.give(around, usize::MAX, |space, sink| space.go_on(sink));
+            self.give(context, usize::MAX, |space, sink| space.go_on(sink));
         }
     }
 }

@@ -90,14 +90,14 @@ impl World {
             world.made.insert(key, made);
         }
         for (&key, made) in &world.made {
-            let standing = match world.whole.state(made.there) {
-                Some(State::Held(token)) => Standing::Held(token.get()),
-                _ => Standing::Pending(made.place),
+            let state = match world.whole.state(made.there) {
+                Some(State::Held(token)) => RequestState::Held(token.get()),
+                _ => RequestState::Pending(made.place),
             };
             let (hashes, mode) = (made.hashes.clone(), made.request.mode);
             let (session, number) = (key.session, key.request);
             let record =
-                RequestRecord { slot: 0, session, number, mode, standing, until_ms: 0, hashes };
+                RequestRecord { slot: 0, session, number, mode, state, until_ms: 0, hashes };
             world.records.insert(key, record);
         }
         world.room = Room::new(world.records.values());
@@ -128,9 +128,9 @@ impl World {
         (RequestKey::new(session, self.next), made)
     }
 
-    fn asking(&self, key: RequestKey) -> Asking {
+    fn new_request(&self, key: RequestKey) -> NewRequest {
         let Made { request, place, .. } = self.made[&key].clone();
-        Asking {
+        NewRequest {
             owner: self.clients.1,
             client: ClientKey::new(key.session, 0),
             number: key.request,
@@ -184,7 +184,7 @@ impl World {
             self.enter_partition(key);
         } else if self
             .room
-            .enter(PartitionIndex::default(), self.asking(key), &hashes, true)
+            .enter(PartitionIndex::default(), self.new_request(key), &hashes, true)
             .is_some()
         {
             self.enter_partition(key);
@@ -201,8 +201,8 @@ impl World {
         let Some(session) = self.draw_absent() else { return };
         for record in self.take_records(session) {
             let key = record.key();
-            match record.standing {
-                Standing::Held(token) => {
+            match record.state {
+                RequestState::Held(token) => {
                     self.room.dismiss(&record);
                     let made = self.made.get_mut(&key).expect("it was made");
                     let token = FencingToken::new(token);
@@ -210,8 +210,9 @@ impl World {
                     assert!(made.here.is_some(), "{key} lost its lock");
                 }
                 _ => {
-                    let asking = self.room.adopt(PartitionIndex::default(), self.asking(key));
-                    assert!(asking.is_none(), "{key} has no ghost");
+                    let new_request =
+                        self.room.adopt(PartitionIndex::default(), self.new_request(key));
+                    assert!(new_request.is_none(), "{key} has no ghost");
                 }
             }
         }
@@ -265,8 +266,8 @@ impl World {
 
     fn pass_on(&mut self) {
         while let Some(partition) = self.room.next_woken() {
-            while let Some(asking) = self.room.next(partition) {
-                self.enter_partition(asking.key());
+            while let Some(new_request) = self.room.next(partition) {
+                self.enter_partition(new_request.key());
             }
         }
         while self.whole.poll_event().or_else(|| self.partition.poll_event()).is_some() {}

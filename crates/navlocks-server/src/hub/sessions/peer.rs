@@ -13,7 +13,7 @@ use crate::store::Process;
 /// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// To whom the token belongs that it showed; empty without tokens and over the Unix socket.
+    /// The tenant of the token that it showed; empty without tokens and over the Unix socket.
     pub(crate) tenant: Rc<str>,
     /// The web origin of a browser's page; empty for programs.
     pub(crate) origin: Rc<str>,

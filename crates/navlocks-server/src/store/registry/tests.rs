@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::process::Process;
-use super::super::request_table::Standing;
+use super::super::request_table::RequestState;
 use super::super::table::tests::{folder, killed_at_every_store};
 use super::*;
 
@@ -44,7 +44,7 @@ fn sessions_and_requests_are_found_by_the_next_service() {
     let (mut registry, found) = opened(&folder);
     assert_eq!(found.sessions, []);
     let slots: Vec<Index> =
-        (1..4).map(|number| registry.add_session(&session(number)).expect("room")).collect();
+        (1..4).map(|number| registry.begin_session(&session(number)).expect("room").0).collect();
     registry.set_present(slots[0]);
     registry.end_session(slots[2], false);
     let mut made = Vec::new();
@@ -64,15 +64,14 @@ fn sessions_and_requests_are_found_by_the_next_service() {
     let Found { sessions, requests, .. } = found;
     let present = SessionRecord { slot: slots[0], present: true, ..session(1) };
     assert_eq!(sessions, [present, SessionRecord { slot: slots[1], ..session(2) }]);
-    let told: Vec<_> =
-        requests.iter().map(|it| (it.number, it.standing, it.hashes.len())).collect();
-    let stolen = Standing::Lost(LossCause::Stolen(RequestKey::new(2, 9)));
-    let pending = Standing::Pending(50);
+    let told: Vec<_> = requests.iter().map(|it| (it.number, it.state, it.hashes.len())).collect();
+    let stolen = RequestState::Lost(LossCause::Stolen(RequestKey::new(2, 9)));
+    let pending = RequestState::Pending(50);
     assert_eq!(
         told,
         [
             (0, pending, 1),
-            (1, Standing::Held(77), 2),
+            (1, RequestState::Held(77), 2),
             (2, pending, 3),
             (3, stolen, 8),
             (5, pending, 1000)
@@ -91,7 +90,7 @@ fn tables_of_another_boot_or_of_no_trust_are_empty() {
     {
         let (mut registry, found) = opened_at(&folder, boot, trusted, false);
         assert_eq!(found.sessions.len(), count);
-        registry.add_session(&session(1)).expect("room");
+        registry.begin_session(&session(1)).expect("room").0;
     }
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
@@ -113,7 +112,7 @@ fn sockets_of_sessions_that_the_tables_do_not_know_are_removed() {
 fn tables_that_were_removed_are_made_again() {
     let folder = folder("removed");
     let (mut registry, _) = opened(&folder);
-    let slot = registry.add_session(&session(1)).expect("room");
+    let slot = registry.begin_session(&session(1)).expect("room").0;
     registry.set_present(slot);
     registry.begin_request((1, 5), Mode::Shared, 50, &hashes(3)).expect("room");
     assert!(!registry.keep().expect("all is there"));
@@ -145,7 +144,7 @@ fn a_kill_between_two_stores_leaves_no_wrong_request() {
     let folder = folder("kill");
     let copy = super::super::table::tests::folder("killed");
     let (mut registry, _) = opened(&folder);
-    let slot = registry.add_session(&session(1)).expect("room");
+    let slot = registry.begin_session(&session(1)).expect("room").0;
     let sessions = std::fs::read(folder.join("sessions.table")).expect("the table");
     std::fs::write(copy.join("sessions.table"), sessions).expect("a copy");
     let look = copy.clone();
@@ -169,11 +168,11 @@ fn a_kill_between_two_stores_leaves_no_wrong_request() {
             for request in found.requests {
                 assert_eq!((request.session, request.number), (1, 5));
                 assert_eq!(request.hashes, hashes(request.hashes.len()));
-                match request.standing {
+                match request.state {
                     // A request that is about to be held counts as the first that waits.
-                    Standing::Pending(place) => assert!(place == 50 || place == 77),
-                    Standing::Held(token) => assert_eq!(token, 77),
-                    Standing::Lost(cause) => {
+                    RequestState::Pending(place) => assert!(place == 50 || place == 77),
+                    RequestState::Held(token) => assert_eq!(token, 77),
+                    RequestState::Lost(cause) => {
                         assert_eq!(cause, LossCause::Stolen(RequestKey::new(2, 9)));
                     }
                 }

@@ -70,19 +70,19 @@ impl Partition {
             let parent = sessions.get(session).and_then(|it| it.parent).filter(|_| client == 0);
             wire::Info { parent, ..info }
         };
-        let guests = room.guests(self.index).into_iter().map(|asking| wire::Info {
+        let guests = room.guests(self.index).into_iter().map(|new_request| wire::Info {
             token: None,
-            ms: age(asking.since, now),
+            ms: age(new_request.since, now),
             parent: None,
             stopped: false,
             about: wire::About {
-                request: asking.key(),
-                client: asking.client,
-                names: wire::Names(asking.request.scope.clone()),
-                mode: asking.request.mode,
-                tag: asking.tag.clone(),
-                pid: sessions.pid(asking.client.session),
-                process: process_of(asking.owner, &self.clients),
+                request: new_request.key(),
+                client: new_request.client,
+                names: wire::Names(new_request.request.scope.clone()),
+                mode: new_request.request.mode,
+                tag: new_request.tag.clone(),
+                pid: sessions.pid(new_request.client.session),
+                process: process_of(new_request.owner, &self.clients),
             },
         });
         let mut held: Vec<_> = snapshot.held.into_iter().map(describe).collect();

@@ -20,7 +20,7 @@ use crate::hub::{Metrics, Recorder};
 use crate::store::{Registry, Slot};
 
 /// The state outside a partition that a step in it needs.
-pub(crate) struct Around<'a> {
+pub(crate) struct HubContext<'a> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) metrics: &'a Metrics,
@@ -34,7 +34,7 @@ pub(crate) struct Around<'a> {
     pub(crate) now: Instant,
 }
 
-impl Around<'_> {
+impl HubContext<'_> {
     /// Writes who steals which names. A line for each loss follows.
     pub(super) fn audit_steal(&self, address: Address, scope: &Scope) {
         if !self.audit.admits(Act::Steal, self.now) {
@@ -51,7 +51,7 @@ impl Around<'_> {
 
 /// Where the notices of a partition go.
 pub(super) struct Outboxes<'p, 'a> {
-    pub(super) around: &'p mut Around<'a>,
+    pub(super) context: &'p mut HubContext<'a>,
     pub(super) clients: &'p [Owner],
     pub(super) subscribers: &'p mut Subscribers,
     pub(super) bytes: &'p mut usize,
@@ -65,7 +65,7 @@ pub(super) struct Outboxes<'p, 'a> {
 impl Sink<Served> for Outboxes<'_, '_> {
     #[inline]
     fn now(&self) -> Instant {
-        self.around.now
+        self.context.now
     }
 
     #[inline]
@@ -73,7 +73,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
         let Address { session, bytes, client, number, slot, max_hold_ms, .. } = address(notes, id);
         let key = RequestKey::new(session, number);
         self.room = self.room.saturating_sub(1);
-        let Around { sessions, tokens, metrics, registry, holds, now, .. } = &mut *self.around;
+        let HubContext { sessions, tokens, metrics, registry, holds, now, .. } = &mut *self.context;
         let age = |since| now.saturating_duration_since(since);
         match *notice {
             Notice::Granted { token, since } => {
@@ -115,13 +115,13 @@ impl Sink<Served> for Outboxes<'_, '_> {
         }
         if notice.is_last() {
             *self.bytes -= bytes as usize;
-            self.around.holds.end(key);
+            self.context.holds.end(key);
             if !matches!(notice, Notice::Lost { .. } | Notice::Aborted(_)) {
-                self.around.registry.end_request(slot);
+                self.context.registry.end_request(slot);
             }
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.record(key, notice, self.around.now);
+            recorder.record(key, notice, self.context.now);
         }
     }
 
@@ -153,14 +153,14 @@ impl Sink<Served> for Outboxes<'_, '_> {
         };
         let about = told(about, address(notes, id), self.clients);
         self.room = self.room.saturating_sub(self.subscribers.len());
-        self.subscribers.send(about, what, self.share, self.around.sessions);
+        self.subscribers.send(about, what, self.share, self.context.sessions);
     }
 }
 
 impl Outboxes<'_, '_> {
     /// Sends a loss, which session and registry remember until the client has taken note.
     fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: LossCause) {
-        let Around { sessions, registry, audit, now, .. } = &mut *self.around;
+        let HubContext { sessions, registry, audit, now, .. } = &mut *self.context;
         registry.lose(RequestKey::new(session, number), slot, cause);
         if audit.admits(Act::Loss, *now) {
             let peer = sessions.get(session).map(|session| &session.peer);

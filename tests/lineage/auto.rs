@@ -1,4 +1,4 @@
-//! The auto-release model. Each test is written once, over a function that requests such a lock.
+//! The auto-release style. Each test is written once, over a function that requests such a lock.
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::auto_from_explicit;

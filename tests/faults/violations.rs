@@ -1,6 +1,6 @@
 //! The shortest histories that prove each violation.
 
-use crate::story::verdict;
+use crate::handwritten::verdict;
 
 #[test]
 fn two_holders_of_one_name_are_found() {

@@ -1,4 +1,4 @@
-//! Wishes: the requests that clients of both simulations make, by their dice.
+//! The requests that clients of both simulations make, by their dice.
 
 use std::sync::Arc;
 use std::time::Duration;

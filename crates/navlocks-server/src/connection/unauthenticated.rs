@@ -1,4 +1,4 @@
-//! Strangers: TCP connections that have not shown yet whose they are. They have a small pool, in
+//! Unauthenticated: TCP connections that have not shown yet whose they are. They have a small pool, in
 //! which the oldest gives way.
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 /// The connections without a tenant, by age.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers(RefCell<Inner>);
+pub(crate) struct Unauthenticated(RefCell<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -51,7 +51,7 @@ impl Inner {
     }
 }
 
-impl Strangers {
+impl Unauthenticated {
     pub(crate) fn len(&self) -> usize {
         self.0.borrow().by_age.len()
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn connections_of_one_address_are_capped_and_others_are_not() {
-        let strangers = Strangers::default();
+        let strangers = Unauthenticated::default();
         let add = |address, time| strangers.add(address, 2, time);
         let first = add(HERE, LONG).expect("room for one");
         add(HERE, LONG).expect("room for two");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn connection_that_has_shown_its_tenant_makes_room_for_another() {
-        let strangers = Strangers::default();
+        let strangers = Unauthenticated::default();
         let first = strangers.add(HERE, 1, LONG).expect("room");
         assert_eq!(strangers.add(HERE, 1, LONG), None);
         strangers.settled(first);

@@ -32,7 +32,7 @@ const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
 /// By default it is the same for all processes of a user in any environment: a cron job has no
 /// `XDG_RUNTIME_DIR`, and two services would grant one name twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ServiceDir {
     folder: PathBuf,
 }
 
@@ -45,7 +45,7 @@ pub enum Found {
     Nothing,
 }
 
-impl Place {
+impl ServiceDir {
     /// Returns the place that `NAVLOCKS_DIR` names, or else the one of this user. The file system
     /// is not touched.
     ///
@@ -123,7 +123,7 @@ impl Place {
     }
 }
 
-impl Place {
+impl ServiceDir {
     /// Returns true if a service has this place, with or without its socket.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Place {
     }
 }
 
-impl Place {
+impl ServiceDir {
     /// Returns true if clients of an earlier service may have locks: their sockets of presence
     /// exist.
     ///
@@ -269,8 +269,8 @@ mod tests {
             Self(path)
         }
 
-        fn place(&self) -> Place {
-            Place::at(&self.0.join("place")).expect("a short path")
+        fn place(&self) -> ServiceDir {
+            ServiceDir::at(&self.0.join("place")).expect("a short path")
         }
     }
 
@@ -323,8 +323,8 @@ mod tests {
     #[test]
     fn path_too_long_for_a_socket_is_refused() {
         let long = format!("/{}", "x".repeat(FOLDER_BYTES_MAX));
-        let failure = Place::at(Path::new(&long)).unwrap_err();
+        let failure = ServiceDir::at(Path::new(&long)).unwrap_err();
         assert!(failure.message.contains("too long"), "{failure}");
-        assert!(Place::at(Path::new(&long[..long.len() - 1])).is_ok());
+        assert!(ServiceDir::at(Path::new(&long[..long.len() - 1])).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-// requestLock and requestFlag: the three release models of the explainer and the drafts before it.
+// requestLock and requestFlag: the three release styles of the explainer and the drafts before it.
 
 import { CallbackEntry, Entry, HELD } from '../standard/entry.js';
 import { nameClass } from '../standard/locks.js';
@@ -175,7 +175,7 @@ const LOCK_OPTIONS = ['ifAvailable', 'mode', 'signal'];
 const FLAG_OPTIONS = ['timeout'];
 
 /** @param environment as environmentOf() returns it */
-export function createModels({ host: given, interfaces: { internals } }) {
+export function createStyles({ host: given, interfaces: { internals } }) {
   const { Promise, TypeError, convert, checkEnvironment, checkOptions } = internals;
   const host = { ...given, TypeError, lock: (entry) => new Lock(entry) };
 

@@ -1,4 +1,4 @@
-//! The options of a request, in the three release models.
+//! The options of a request, in the three release styles.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Bounds: all handles and futures of the release models are `Send`.
+//! Bounds: all handles and futures of the release styles are `Send`.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, statvfs};
 use rustix::process::Pid;
 
-use super::{Place, unusable};
+use super::{ServiceDir, unusable};
 use crate::exit::{Exit, Failure};
 use crate::system;
 
@@ -42,7 +42,7 @@ const ENVIRONMENT: [&str; 5] = ["PATH", "LANG", "TZ", "RUST_BACKTRACE", "NAVLOCK
 /// the service.
 #[derive(Debug)]
 pub struct Starter<'a> {
-    place: &'a Place,
+    place: &'a ServiceDir,
     _lock: File,
     _umask: Option<Umask>,
 }
@@ -79,7 +79,7 @@ impl Drop for Umask {
     }
 }
 
-impl Place {
+impl ServiceDir {
     /// Waits for the right to start a service here. Its holder checks again that none runs.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Histories that look wrong and prove nothing: a checker that reports them is useless.
 
-use crate::story::verdict;
+use crate::handwritten::verdict;
 
 fn assert_clean(story: &str) {
     assert_eq!(verdict(story), [""; 0]);

@@ -15,7 +15,7 @@ const REQUEST_BYTES: usize = 160;
 
 /// A request on its way into the engine.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct NewRequest {
     pub(crate) owner: ClientId,
     pub(crate) client: ClientKey,
     pub(crate) number: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Asking {
     pub(crate) max_hold_ms: u64,
 }
 
-impl Asking {
+impl NewRequest {
     pub(crate) fn key(&self) -> RequestKey {
         RequestKey::new(self.client.session, self.number)
     }

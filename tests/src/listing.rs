@@ -1,4 +1,4 @@
-//! A history as a story for people: each operation and its effects.
+//! A history for people: each operation and its effects.
 
 use core::fmt;
 
@@ -6,16 +6,16 @@ use crate::history::{Op, Witness, play};
 use crate::model::Scopes;
 use crate::model::words::{Answer, Input};
 
-/// The story of a history, one line an operation.
+/// The operations of a history, one line an operation.
 #[derive(Debug, Default)]
-pub struct Story {
+pub struct Listing {
     lines: Vec<String>,
     /// The line of the present operation.
     done: Vec<String>,
     follows: Vec<String>,
 }
 
-impl Story {
+impl Listing {
     /// Plays a whole history on the model.
     pub fn of(ops: &[Op]) -> Self {
         let mut story = Self::default();
@@ -37,7 +37,7 @@ impl Story {
     }
 }
 
-impl Witness for Story {
+impl Witness for Listing {
     fn see(&mut self, input: &Input, answer: &Answer, _: &Scopes) -> Result<(), String> {
         match answer {
             Answer::Event(Some(event)) => self.follows.push(event.to_string()),
@@ -66,7 +66,7 @@ impl Witness for Story {
     }
 }
 
-impl fmt::Display for Story {
+impl fmt::Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, line) in self.lines.iter().enumerate() {
             writeln!(f, "{:4}. {line}", index + 1)?;

@@ -1,4 +1,4 @@
-//! The release models and the older APIs, on one thread and without a runtime unless a test uses
+//! The release styles and the older APIs, on one thread and without a runtime unless a test uses
 //! one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
