@@ -46,18 +46,17 @@ struct Actor {
 
 impl Stage {
     fn new(deadlocks: DeadlockPolicy) -> Self {
-        let limits = Limits {
-            requests_per_session_max: 20,
-            requests_per_partition_max: 40,
-            clients_per_session_max: 3,
-            partitions_max: 3,
-            name_bytes_max: 64,
-            names_per_request_max: 4,
-            tag_bytes_max: 16,
-            partition_bytes_max: 500,
-            outbox_bytes_max: 20_000,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with(|limits| {
+            limits.requests_per_session_max = 20;
+            limits.requests_per_partition_max = 40;
+            limits.clients_per_session_max = 3;
+            limits.partitions_max = 3;
+            limits.name_bytes_max = 64;
+            limits.names_per_request_max = 4;
+            limits.tag_bytes_max = 16;
+            limits.partition_bytes_max = 500;
+            limits.outbox_bytes_max = 20_000;
+        });
         let service = Rehearsal::new(limits, deadlocks).expect("the clock is right");
         let mut stage = Self { service, actors: Vec::new(), tokens: HashMap::new() };
         for number in 0..CONNECTIONS {

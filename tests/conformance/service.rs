@@ -30,7 +30,7 @@ pub(crate) enum Transport {
 impl Running {
     pub(crate) fn start(deadlocks: DeadlockPolicy, transport: Transport) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut config = Config { deadlocks, ..Config::default() };
+        let mut config = Config::default().with(|config| config.deadlocks = deadlocks);
         match &transport {
             Transport::Unix => config.unix = Some(folder.path().join("own/navlocks.sock")),
             Transport::Tcp | Transport::Node(..) => {
@@ -75,7 +75,7 @@ impl Running {
 async fn join(service: Service, etcd: navlocks_etcd::Address, name: &str) -> Service {
     let [Address::Tcp(address)] = service.addresses() else { panic!("one address") };
     let config = navlocks_etcd::Config::new(etcd, name, &format!("ws://{address}"));
-    let config = navlocks_etcd::Config { slots: SLOTS, ..config };
+    let config = config.with(|config| config.slots = SLOTS);
     let node = navlocks_etcd::Node::join(config).await.expect("etcd answers");
     service.into_node(Box::new(node)).expect("the clock is right")
 }

@@ -121,7 +121,7 @@ pub(crate) fn assert_right(ended: &Ended) {
 fn clients_over_tcp_are_killed_and_stopped_beyond_their_lease() {
     let folder = Folder::new("over-tcp");
     let tcp = vec!["127.0.0.1:0".parse().unwrap()];
-    disturb(&folder, Config { tcp, ..Config::default() }, 4 * LEASE, Duration::ZERO);
+    disturb(&folder, Config::default().with(|it| it.tcp = tcp), 4 * LEASE, Duration::ZERO);
 }
 
 /// A stopped client keeps its locks here, and the others wait.
@@ -130,5 +130,5 @@ fn clients_over_a_unix_socket_are_killed_and_stopped() {
     let folder = Folder::new("over-unix");
     let service = Folder::new("over-unix-service");
     let unix = Some(service.path().join("own/socket"));
-    disturb(&folder, Config { unix, ..Config::default() }, LEASE / 4, Duration::MAX);
+    disturb(&folder, Config::default().with(|it| it.unix = unix), LEASE / 4, Duration::MAX);
 }

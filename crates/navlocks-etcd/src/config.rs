@@ -7,6 +7,7 @@ use crate::error::Error;
 
 /// The settings that a node needs to take part.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Where etcd is.
     pub address: Address,
@@ -53,6 +54,12 @@ impl Config {
             compact_after: Duration::from_secs(300),
             known: None,
         }
+    }
+
+    /// Changes the settings by `change`, and returns them.
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 
     /// Refuses leases with which every fail-over would cost every lock.

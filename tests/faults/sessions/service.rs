@@ -89,12 +89,10 @@ impl Service {
     pub(super) fn start(&mut self, now: u64, witnessed: bool) {
         self.life += 1;
         let lease = Duration::from_millis(LEASE);
-        let limits = Limits {
-            lease_min: lease,
-            lease_default: lease,
-            tokens_reserved_ahead: 1 << 10,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with(|limits| {
+            (limits.lease_min, limits.lease_default) = (lease, lease);
+            limits.tokens_reserved_ahead = 1 << 10;
+        });
         let at = self.at(now);
         let hub = Hub::with_state_folder(&self.folder, limits, DeadlockPolicy::default(), at);
         self.hub = Some(hub.expect("the folder can be used"));

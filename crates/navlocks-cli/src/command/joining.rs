@@ -88,7 +88,7 @@ impl Joining {
         }
         let (address, _) = self.etcd.address()?;
         let config = navlocks_etcd::Config::new(address, "", "");
-        let config = navlocks_etcd::Config { node_lease: self.node_lease, ..config };
+        let config = config.with(|config| config.node_lease = self.node_lease);
         let checked = config.check_timing(session_lease, ALLOWANCE);
         checked.map_err(|error| super::etcd::failure(&error))
     }
@@ -114,7 +114,10 @@ impl Joining {
         let (slots, node_lease) = (self.slots, self.node_lease);
         let config = Config::new(address, &name, &advertise);
         let seats = seats as u64;
-        let config = Config { tls, slots, node_lease, seats, ..config };
+        let config = config.with(|config| {
+            config.tls = tls;
+            (config.slots, config.node_lease, config.seats) = (slots, node_lease, seats);
+        });
         let failed = |error: navlocks_etcd::Error| super::etcd::failure(&error);
         config.check_timing(session_lease, ALLOWANCE).map_err(failed)?;
         let node = Node::join(config).await.map_err(failed)?;

@@ -172,10 +172,9 @@ impl Serve {
         // A service that ends when it is idle leaves its place to others.
         let stays = self.idle_exit.is_none();
         self.lease_min = joining.lease_min(self.lease_min).min(lease);
-        let config = Config {
-            node_roots: joining.node_ca_file.clone(),
-            ..self.config(joining.is_wanted())?
-        };
+        let node_roots = joining.node_ca_file.clone();
+        let config =
+            self.config(joining.is_wanted())?.with(|config| config.node_roots = node_roots);
         if check {
             joining.check(lease)?;
             Service::check(&config).map_err(|error| no_start(&error))?;
@@ -275,37 +274,37 @@ impl Serve {
             }
         };
         let tls = self.tls_cert.zip(self.tls_key);
-        Ok(Config {
-            unix,
-            tcp: self.listen,
-            inherit: handed_over,
-            state_dir,
-            fresh: self.fresh,
-            access: access(self.token_file, self.operator_token_file, self.metrics_token_file)?,
-            dashboard: self.dashboard,
-            dashboard_actions: self.dashboard_actions,
-            hosts: self.host,
-            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
-            allow_origins: self.allow_origin,
-            origins_file: self.origins_file,
-            node_roots: None,
-            shared_origins: self.share_origins,
-            deadlocks: match self.deadlocks {
+        let access = access(self.token_file, self.operator_token_file, self.metrics_token_file)?;
+        let limits = Limits::default().with(|limits| {
+            limits.lease_min = self.lease_min;
+            limits.lease_max = self.lease_max;
+            limits.lease_default = lease;
+            limits.connections_max = self.connections_max;
+            limits.requests_per_session_max = self.requests_per_session_max;
+            limits.requests_per_partition_max = self.requests_per_partition_max;
+        });
+        Ok(Config::default().with(|config| {
+            config.unix = unix;
+            config.tcp = self.listen;
+            config.inherit = handed_over;
+            config.state_dir = state_dir;
+            config.fresh = self.fresh;
+            config.access = access;
+            config.dashboard = self.dashboard;
+            config.dashboard_actions = self.dashboard_actions;
+            config.hosts = self.host;
+            config.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+            config.allow_origins = self.allow_origin;
+            config.origins_file = self.origins_file;
+            config.shared_origins = self.share_origins;
+            config.deadlocks = match self.deadlocks {
                 Deadlocks::Ignore => DeadlockPolicy::Ignore,
                 Deadlocks::Report => DeadlockPolicy::Report,
                 Deadlocks::Refuse => DeadlockPolicy::Refuse,
-            },
-            limits: Limits {
-                lease_min: self.lease_min,
-                lease_max: self.lease_max,
-                lease_default: lease,
-                connections_max: self.connections_max,
-                requests_per_session_max: self.requests_per_session_max,
-                requests_per_partition_max: self.requests_per_partition_max,
-                ..Limits::default()
-            },
-            idle_exit: self.idle_exit,
-        })
+            };
+            config.limits = limits;
+            config.idle_exit = self.idle_exit;
+        }))
     }
 }
 

@@ -33,6 +33,12 @@ impl Limits {
         deadlock_entries_max: usize::MAX,
     };
 
+    /// Changes the limits by `change`, and returns them.
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     #[inline]
     pub(super) fn check_names(&self, names: &[Name]) -> Result<(), LimitExceeded> {
         within("names_per_request_max", names.len(), self.names_per_request_max)?;

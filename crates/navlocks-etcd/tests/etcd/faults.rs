@@ -156,7 +156,7 @@ async fn disarm(operator: &mut etcd_client::Client) {
 async fn nodes_compact_the_history_of_etcd() {
     let etcd = etcd(1);
     let compact_after = Duration::from_millis(100);
-    let config = |name| Config { compact_after, ..config(&etcd, name) };
+    let config = |name| config(&etcd, name).with(|it| it.compact_after = compact_after);
     let first = Node::join(config("n1")).await.unwrap();
     let second = Node::join(config("n2")).await.unwrap();
     let mut client = client(&etcd).await;

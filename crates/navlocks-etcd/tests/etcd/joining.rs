@@ -23,7 +23,7 @@ async fn absent_etcd_is_unreachable() {
 async fn node_with_other_constants_is_refused() {
     let etcd = etcd(1);
     let _first = Node::join(config(&etcd, "n1")).await.unwrap();
-    let error = refusal(Config { slots: 64, ..config(&etcd, "n2") }).await;
+    let error = refusal(config(&etcd, "n2").with(|it| it.slots = 64)).await;
     let Error::OtherCluster { ours, theirs, .. } = &error else { panic!("{error:?}") };
     assert!(ours.contains("64 slots") && theirs.contains("8 slots"), "{error}");
 }
@@ -71,8 +71,8 @@ async fn name_of_a_living_node_is_refused() {
     let etcd = etcd(1);
     let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
     first.until_all_slots().await;
-    let elsewhere =
-        || Config { advertise: "ws://other.example:7400".to_owned(), ..config(&etcd, "n1") };
+    let other = || "ws://other.example:7400".to_owned();
+    let elsewhere = || config(&etcd, "n1").with(|it| it.advertise = other());
     let error = refusal(elsewhere()).await;
     let Error::Namesake { name, address } = &error else { panic!("{error:?}") };
     assert_eq!((name.as_str(), address.as_str()), ("n1", "ws://n1.example:7400"));

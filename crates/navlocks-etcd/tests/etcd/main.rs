@@ -36,7 +36,7 @@ fn address(etcd: &EtcdMembers) -> Address {
 fn config(etcd: &EtcdMembers, name: &str) -> Config {
     let advertise = format!("ws://{name}.example:7400");
     let config = Config::new(address(etcd), name, &advertise);
-    Config { slots: SLOTS, node_lease: NODE_LEASE, ..config }
+    config.with(|it| (it.slots, it.node_lease) = (SLOTS, NODE_LEASE))
 }
 
 async fn client(etcd: &EtcdMembers) -> etcd_client::Client {

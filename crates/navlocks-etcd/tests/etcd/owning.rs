@@ -54,7 +54,7 @@ async fn slots_of_a_dead_node_are_taken_after_its_belief_is_over() {
 #[tokio::test]
 async fn all_slots_of_a_dead_node_are_taken_in_few_transactions() {
     let etcd = etcd(1);
-    let many = |name| Config { slots: 64, ..config(&etcd, name) };
+    let many = |name| config(&etcd, name).with(|it| it.slots = 64);
     let mut first = Node::join(many("n1")).await.unwrap();
     first.until(|node| node.slots.len() == 64).await;
     drop(first);

@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test]
 async fn next_owner_inherits_what_was_confirmed() {
     let etcd = etcd(1);
-    let one = Config { slots: 1, ..config(&etcd, "n1") };
+    let one = config(&etcd, "n1").with(|it| it.slots = 1);
     let mut first = Node::join(one.clone()).await.unwrap();
     first.until(|node| node.slots.len() == 1).await;
     let (slot, inherited) = first.slots.get_mut(&0).unwrap();
@@ -30,7 +30,7 @@ async fn next_owner_inherits_what_was_confirmed() {
     let epoch = slot.epoch();
     drop(first);
 
-    let mut second = Node::join(Config { name: "n2".to_owned(), ..one }).await.unwrap();
+    let mut second = Node::join(one.with(|it| it.name = "n2".to_owned())).await.unwrap();
     second.until(|node| node.slots.len() == 1).await;
     let (slot, inherited) = &second.slots[&0];
     assert!(slot.epoch() > epoch);
@@ -57,7 +57,7 @@ async fn forge_restore(etcd: &EtcdMembers) {
 #[tokio::test]
 async fn registry_of_a_restored_etcd_is_complete_when_an_owner_has_ended_its_grace() {
     let etcd = etcd(1);
-    let node = |name: &str| Config { slots: 1, ..config(&etcd, name) };
+    let node = |name: &str| config(&etcd, name).with(|it| it.slots = 1);
     let mut is_complete = Vec::new();
     for (name, ends_grace) in [("n1", true), ("n2", false), ("n3", true), ("n4", false)] {
         let mut owner = Node::join(node(name)).await.unwrap();

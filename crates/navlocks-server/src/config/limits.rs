@@ -9,8 +9,9 @@ use navlocks_wire as wire;
 pub(crate) const LEASE_BOUND: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// The limits of the service. The defaults are generous for honest clients and bound what
-/// others can do.
+/// others can do. More may follow, so begin with the default and change it [`with`](Self::with).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// The longest message that a client may send. Long enough to name all requests of a session
     /// when it is resumed.
@@ -140,6 +141,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Changes the limits by `change`, and returns them.
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The lease that a client gets who asks for so many milliseconds, or for none.
     pub(crate) fn lease(&self, asked_ms: Option<u64>) -> Duration {
         let asked = asked_ms.map_or(self.lease_default, Duration::from_millis);

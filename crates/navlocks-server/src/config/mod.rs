@@ -18,8 +18,20 @@ pub use limits::Limits;
 pub use origins::SharedOrigins;
 pub(crate) use origins::{Origins, normal as normal_origin};
 
-/// The configuration of a service.
+/// The configuration of a service. More fields may follow, so begin with the default:
+///
+/// ```
+/// use navlocks_server::{Config, Limits};
+/// use std::time::Duration;
+///
+/// let config = Config::default().with(|config| {
+///     config.unix = Some("/run/navlocks/socket".into());
+///     config.limits = Limits::default().with(|limits| limits.lease_max = Duration::from_secs(60));
+/// });
+/// # assert!(config.tcp.is_empty());
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Config {
     /// The Unix socket to listen on.
     pub unix: Option<PathBuf>,
@@ -60,6 +72,14 @@ pub struct Config {
     pub limits: Limits,
     /// Ends the service when it has had no connection and no session for so long.
     pub idle_exit: Option<Duration>,
+}
+
+impl Config {
+    /// Changes the configuration by `change`, and returns it.
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 /// A certificate and its key, in PEM.

@@ -115,7 +115,7 @@ fn request_for_which_a_claim_has_no_room_is_refused_alone() {
     let mut hub_before = hub(&folder);
     let holder = join(&mut hub_before);
     drop(hub_before);
-    let limits = Limits { bytes_per_tenant_max: 100_000, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.bytes_per_tenant_max = 100_000);
     let mut hub = hub_with(&folder, limits);
     let holder = holder.begin_resume(&mut hub);
     let name = "x".repeat(1000);

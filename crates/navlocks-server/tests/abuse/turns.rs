@@ -330,7 +330,7 @@ fn slow_subscribers_take_a_bounded_part_of_a_large_step() {
 #[test]
 fn request_behind_too_many_waits_without_a_search_for_deadlocks() {
     for (waiters, is_found) in [(10, true), (200, false)] {
-        let limits = Limits { deadlock_wait_entries_max: 100, ..Limits::default() };
+        let limits = Limits::default().with(|it| it.deadlock_wait_entries_max = 100);
         let mut hub = hub_with(limits, DeadlockPolicy::Refuse);
         let (first, second, others) = (join(&mut hub), join(&mut hub), join(&mut hub));
         first.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
@@ -348,7 +348,7 @@ fn request_behind_too_many_waits_without_a_search_for_deadlocks() {
 
 #[test]
 fn question_about_a_place_behind_too_many_is_refused() {
-    let limits = Limits { blocker_entries_max: 100, ..Limits::default() };
+    let limits = Limits::default().with(|it| it.blocker_entries_max = 100);
     let mut hub = hub_with(limits, DeadlockPolicy::Ignore);
     let (others, last) = (join(&mut hub), join(&mut hub));
     let place = |hub: &mut Hub| {

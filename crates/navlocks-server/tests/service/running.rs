@@ -93,15 +93,14 @@ impl Running {
         change: impl FnOnce(&mut Config),
         attach: fn(Service) -> Service,
     ) -> std::io::Result<Self> {
-        let mut config = Config {
-            unix: Some(folder.path().join("socket")),
-            tcp: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
-            state_dir: Some(folder.path().join("state")),
+        let config = Config::default().with(|config| {
+            config.unix = Some(folder.path().join("socket"));
+            config.tcp = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+            config.state_dir = Some(folder.path().join("state"));
             // No test but those of this wait has holders without a record.
-            fresh: true,
-            ..Config::default()
-        };
-        change(&mut config);
+            config.fresh = true;
+        });
+        let config = config.with(change);
         let (started, starting) = mpsc::channel();
         let (end, ending) = oneshot::channel();
         let thread = std::thread::spawn(move || serve(config, attach, &started, ending));
