@@ -30,7 +30,10 @@ export interface ExtendedLockOptions extends LockOptions {
    * timer of this thread does it; a service keeps the time over restarts and fail-overs.
    */
   maxHold?: number;
-  /** Milliseconds that the request waits before a TimeoutError. Zero tries once. */
+  /**
+   * Milliseconds that the request waits before a TimeoutError, or before a NetworkError while its
+   * service is out of reach. Zero tries once.
+   */
   timeout?: number;
   /** A text that `inspect()` shows. */
   tag?: string;
@@ -72,7 +75,10 @@ export class ExtendedLock extends Lock {
    * largest token can refuse a late writer.
    */
   readonly fencingToken: number;
-  /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a {@link LossCause}. */
+  /**
+   * Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a
+   * {@link LossCause}.
+   */
   readonly signal: AbortSignal;
   /** Whether this client holds the lock. Reads the clock, in case the lease has ended. */
   readonly held: boolean;

@@ -143,6 +143,7 @@ export class Entry {
     }
   }
 
+  /** The error of a request whose time is over. An unreachable service is not a lock that is held. */
   timeoutError() {
     const { exception, transport } = this.host;
     const { outage } = transport;
@@ -150,7 +151,7 @@ export class Entry {
     const { ms, failure } = outage;
     const since = `out of reach for ${(ms / 1000).toFixed(1)} s: ${failure.message}`;
     const message = `the lock '${this.name}' was not granted within ${this.timeout} ms, with its service ${since}`;
-    return exception('TimeoutError', message, failure.cause);
+    return exception('NetworkError', message, failure.cause);
   }
 
   #expire() {

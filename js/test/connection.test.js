@@ -123,7 +123,7 @@ test('statuses of a proxy are no end of a client, and a refusal is', async () =>
   server.close();
 });
 
-test('a timeout while the service is unreachable has the outage in its message and cause', async () => {
+test('a request whose time is over while the service is unreachable fails with a NetworkError', async () => {
   const service = await Service.start();
   const locks = await connect(service.tcp);
   const held = await locks.hold('a');
@@ -131,7 +131,7 @@ test('a timeout while the service is unreachable has the outage in its message a
   assert.deepEqual([usual.cause, /not free within 20 ms$/.test(usual.message)], [undefined, true], usual.message);
   await service.kill();
   await becomes(locks, 'unreachable');
-  const error = await fails(locks.request('b', { timeout: 20 }, () => {}), 'TimeoutError');
+  const error = await fails(locks.request('b', { timeout: 20 }, () => {}), 'NetworkError');
   assert.equal(error.cause, 'unreachable');
   assert.match(error.message, /not granted within 20 ms, with its service out of reach for \d+\.\d s: the lock service cannot be reached/);
   held.release();
