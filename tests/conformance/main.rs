@@ -26,3 +26,4 @@ mod cluster_one;
 mod cluster_three;
 
 mod examples;
+mod web_server;

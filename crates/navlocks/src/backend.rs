@@ -75,6 +75,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Ends a client and all its requests.
     fn end_client(&self, client: ClientId);
 
+    /// Returns true if a request of the client is pending or held.
+    fn has_requests(&self, client: ClientId) -> bool;
+
     /// Forgets an ended client that has no user any more.
     fn forget_client(&self, _client: ClientId) {}
 
@@ -206,7 +209,7 @@ pub(crate) enum Blocking {
 /// An event that a holder can wait for. A loss ends both kinds of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
-    LossCause,
+    Loss,
     Contention,
 }
 

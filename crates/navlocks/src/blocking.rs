@@ -1,7 +1,7 @@
 //! Blocking calls, for threads and programs without an async runtime.
 //!
-//! A request blocks with [`Request::lock_blocking`](crate::Request::lock_blocking); any other future of this
-//! crate with [`block_on`].
+//! A request blocks with [`Request::lock_blocking`](crate::Request::lock_blocking); any other
+//! future of this crate with [`block_on`].
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;

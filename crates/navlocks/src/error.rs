@@ -276,7 +276,7 @@ fn short(scope: &Scope) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestErrorKind {
-    /// The lock was not granted within the timeout.
+    /// The lock was not granted within the timeout, although its service could be reached.
     TimedOut {
         /// The timeout.
         after: Duration,
@@ -296,6 +296,8 @@ pub enum RequestErrorKind {
     Suspended,
     /// The client was [ended](crate::Locks::end_client).
     ClientEnded,
+    /// The client [drains](crate::Locks::drain), and takes no new requests.
+    ClientDraining,
     /// The client is suspended by its embedder.
     ClientSuspended,
     /// Waiting would close a cycle of clients that wait for each other, and this lock space refuses
@@ -309,7 +311,9 @@ pub enum RequestErrorKind {
     BadMaxHold(Duration),
     /// Before the future received the lock, it was held for as long as it may be.
     HeldTooLong,
-    /// The service has been out of reach for longer than the `unreachable_after` of this client.
+    /// The service was out of reach when the timeout was over, or for longer than the
+    /// `unreachable_after` of this client. A web server answers 503, where a lock that is held by
+    /// another client ([`TimedOut`](Self::TimedOut)) is 409.
     Unreachable,
     /// The session ended before the answer to a steal: whether the service has done it is unknown,
     /// and it is not requested again.
@@ -336,7 +340,9 @@ impl RequestErrorKind {
             | Self::Deadlock(_) => "AbortError",
             Self::Unreachable | Self::OutcomeUnknown => "NetworkError",
             Self::Refused(refusal) => refusal.dom_exception_name(),
-            Self::ClientSuspended | Self::BlocksConnection => "InvalidStateError",
+            Self::ClientDraining | Self::ClientSuspended | Self::BlocksConnection => {
+                "InvalidStateError"
+            }
             Self::ExclusiveOvertake => "NotSupportedError",
             Self::BadLimit(_) | Self::BadMaxHold(_) => "TypeError",
         }
@@ -384,6 +390,9 @@ impl fmt::Display for RequestErrorKind {
             Self::ClientEnded => {
                 f.write_str("the client was ended: make a new one to request locks")
             }
+            Self::ClientDraining => f.write_str(
+                "the client drains and takes no new requests: ask another process",
+            ),
             Self::ClientSuspended => f.write_str("the client is suspended: resume it first"),
             Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
             Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),

@@ -118,7 +118,8 @@ impl RequestFuture {
     fn fail(&mut self, kind: RequestErrorKind) -> RequestError {
         let timer = self.waiting.take().and_then(|waiting| waiting.timer);
         let holders = timer.map_or(Some(Vec::new()), |timer| timer.holders);
-        let Some(Request { inner, .. }) = self.request.take() else { over() };
+        let Some(Request { inner, owner, .. }) = self.request.take() else { over() };
+        owner.client.note_over();
         RequestError::with_holders(kind, inner.scope, holders)
     }
 
@@ -231,6 +232,7 @@ impl Drop for RequestFuture {
     fn drop(&mut self) {
         if let (Some(waiting), Some(request)) = (&self.waiting, &self.request) {
             request.owner.backend.abandon(waiting.id);
+            request.owner.client.note_over();
         }
     }
 }

@@ -11,7 +11,7 @@
 //!        │
 //!        ├─ .await            a Lock: dropping it releases it          explicit
 //!        ├─ .with(async …)    runs the work under the lock             scoped
-//!        └─ .lock_blocking()       blocks the thread                        without a runtime
+//!        └─ .lock_blocking()   blocks the thread                        without a runtime
 //! ```
 //!
 //! # What to rely on
@@ -23,9 +23,9 @@
 //!   that waited for it alone are granted. If the lock was granted and the future not polled since,
 //!   the lock is released.
 //! - **Losses are reported.** A lock can be [stolen](Request::steal),
-//!   [force-released](Locks::force_release), or its client [ended](Locks::end_client). The holder learns
-//!   the cause from [`Lock::lost`] or [`Lock::loss`]; a resource that checks the [fencing
-//!   token](Lock::fencing_token) refuses a late write.
+//! [force-released](Locks::force_release), or its client [ended](Locks::end_client). The holder
+//! learns the cause from [`Lock::lost`] or [`Lock::loss`]; a resource that checks the [fencing
+//! token](Lock::fencing_token) refuses a late write.
 //! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a
 //!   process starts one thread for timers.
 //! - **Names are JavaScript strings**, any of them, compared exactly. See [`Name`].
@@ -87,6 +87,7 @@ mod election;
 pub mod deadlock;
 pub mod blocking;
 mod owner;
+mod drain;
 mod place;
 mod backend;
 mod local;

@@ -1,8 +1,8 @@
 //! A lock that is held.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -93,7 +93,9 @@ impl Lock {
     /// There was nothing to release: the lock had been lost, with this cause.
     pub fn release(mut self) -> Result<(), LossCause> {
         self.grant.losses = Grant::OVER;
-        self.owner.backend.release(self.grant.id)
+        let released = self.owner.backend.release(self.grant.id);
+        self.owner.client.note_over();
+        released
     }
 
     /// Returns how the lock was lost, if it was. Cheap while no lock was lost in the whole space:
@@ -103,13 +105,51 @@ impl Lock {
         if backend.losses() == self.grant.losses { None } else { backend.loss(self.grant.id) }
     }
 
+    /// Runs `work` until it ends or the lock is lost: then `work` is dropped at its next await, and
+    /// the cause returned. The lock stays with the caller, who may do more under it.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// # async fn write(_: navlocks::FencingToken) -> u32 { 7 }
+    /// use navlocks::LossCause;
+    ///
+    /// let lock = locks.request("report").await?;
+    /// let written = lock.guard(write(lock.fencing_token())).await;
+    /// assert_eq!(written, Ok(7));
+    ///
+    /// locks.force_release("report").await?;
+    /// let endless = std::future::pending::<()>();
+    /// assert_eq!(lock.guard(endless).await, Err(LossCause::ForceReleased));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The lock was lost before `work` ended. What the work has done until then stays done, so
+    /// protect the resource with the [fencing token](Self::fencing_token).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, and the lock stays held.
+    pub async fn guard<F: IntoFuture>(&self, work: F) -> Result<F::Output, LossCause> {
+        let mut lost = self.lost();
+        let mut work = pin!(work.into_future());
+        poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
+            Poll::Ready(cause) => Poll::Ready(Err(cause)),
+            Poll::Pending => work.as_mut().poll(cx).map(Ok),
+        })
+        .await
+    }
+
     /// Resolves when the lock is lost, with the cause; never, if it is not.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future and asking again loses nothing.
     pub fn lost(&self) -> Lost<'_> {
-        Lost(Watching { lock: self, watched: Watched::LossCause, watch: None })
+        Lost(Watching { lock: self, watched: Watched::Loss, watch: None })
     }
 
     /// Returns a watch for the loss of the lock that borrows nothing, for a task of its own that
@@ -185,6 +225,7 @@ impl Drop for Lock {
         if self.grant.losses != Grant::OVER {
             // A dropped guard does not report its loss.
             let _lost_or_released = self.owner.backend.release(self.grant.id);
+            self.owner.client.note_over();
         }
     }
 }

@@ -25,8 +25,8 @@ use crate::watch::ConnectionWatch;
 ///
 /// A clone is the same client; [`new_client`](Self::new_client) makes another one in the same lock
 /// space, and [`partition`](Self::partition) opens another lock space. Clients matter when one
-/// [ends](Self::end), which releases all its locks, and for [deadlocks](DeadlockPolicy). Otherwise
-/// one client serves any number of tasks and threads.
+/// [ends](Self::end_client), which releases all its locks, and for [deadlocks](DeadlockPolicy).
+/// Otherwise one client serves any number of tasks and threads.
 ///
 /// Threads that request different names hardly contend, as long as each request has one name:
 /// requests for several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) put
@@ -104,10 +104,10 @@ impl Locks {
     /// The API is the same as in process. Locks and requests outlive the connection and the
     /// service: the client connects again, and claims its locks and requests from a service that
     /// was restarted. A held lock can be lost because the service was out of reach for longer than
-    /// the lease ([`LossCause::LeaseLapsed`](crate::LossCause::LeaseLapsed)), which the client learns before
-    /// any other client is granted, or because the service has lost its state
-    /// ([`LossCause::ServiceGone`](crate::LossCause::ServiceGone)). A pending request then queues again, at
-    /// the tail, and [`client_id`](Self::client_id) and request ids are new ones.
+    /// the lease ([`LossCause::LeaseLapsed`](crate::LossCause::LeaseLapsed)), which the client
+    /// learns before any other client is granted, or because the service has lost its state
+    /// ([`LossCause::ServiceGone`](crate::LossCause::ServiceGone)). A pending request then queues
+    /// again, at the tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
     /// One task drives the connection: on the tokio runtime in which it was made, and without one
     /// on a thread of this crate. A runtime that shuts down ends its connections. A current-thread
@@ -196,10 +196,44 @@ impl Locks {
         self.backend().force_release(self.client().id, name.into()).await
     }
 
-    /// Ends this client, for all clones of it: its locks are [lost](crate::LossCause::ClientEnded) and
-    /// released, its requests fail, and every later one does. Its event streams end.
+    /// Ends this client, for all clones of it: its locks are [lost](crate::LossCause::ClientEnded)
+    /// and released, its requests fail, and every later one does. Its event streams end.
     pub fn end_client(&self) {
         self.client().end();
+    }
+
+    /// Stops this client gracefully, for all clones of it: every later request fails with
+    /// [`ClientDraining`](crate::RequestErrorKind::ClientDraining), and the future resolves when
+    /// the last pending request has ended and the last lock is released. For a program that shuts
+    /// down while handlers still work under locks; [`end_client`](Self::end_client) does not wait.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// use navlocks::RequestErrorKind;
+    ///
+    /// let held = locks.request("a").await?;
+    /// let drained = std::thread::spawn({
+    ///     let locks = locks.clone();
+    ///     move || navlocks::blocking::block_on(locks.drain())
+    /// });
+    /// # while locks.request("b").if_available().await.is_ok() { std::thread::yield_now(); }
+    /// let refused = locks.request("a").if_available().await.unwrap_err();
+    /// assert_eq!(refused, RequestErrorKind::ClientDraining);
+    /// held.release()?; // the work is done
+    /// drained.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Requests fail from the first poll on, and also after the future was dropped. Another call
+    /// waits again.
+    pub async fn drain(&self) {
+        let client = self.client();
+        client.drain.begin();
+        std::future::poll_fn(|cx| client.poll_drained(cx.waker())).await;
     }
 
     /// Ends the session with a service, for all clients of this connection, and waits until all
@@ -256,8 +290,8 @@ impl Locks {
     /// Returns for how long the service grants the locks of this client to no other client, counted
     /// from the last message that it answered; none where no lease ends them.
     ///
-    /// A lock is [lost](crate::LossCause::LeaseLapsed) an eighth of the lease earlier, so a holder that
-    /// stops its work within this time after the loss meets no other holder.
+    /// A lock is [lost](crate::LossCause::LeaseLapsed) an eighth of the lease earlier, so a holder
+    /// that stops its work within this time after the loss meets no other holder.
     #[cfg(feature = "client")]
     pub fn lease_left(&self) -> Option<std::time::Duration> {
         self.backend().lease_left()
@@ -309,8 +343,8 @@ impl Locks {
     }
 
     /// Returns where a pending request stands, also one of another client; none if it is not
-    /// pending. [`RequestFuture::request_id`](crate::RequestFuture::request_id) returns the id of an own
-    /// request.
+    /// pending. [`RequestFuture::request_id`](crate::RequestFuture::request_id) returns the id of
+    /// an own request.
     ///
     /// # Errors
     ///

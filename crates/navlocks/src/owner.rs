@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use navlocks_core::{ClientId, Scope};
 
 use crate::backend::{SHARDS, Sender, shard_of};
+use crate::drain::Drain;
 use crate::inbox::Inboxes;
 use crate::place::{Member, Place};
 use crate::sync::{AtomicBool, AtomicU64};
@@ -22,6 +23,7 @@ pub(crate) struct Client {
     ended: AtomicBool,
     /// How many event streams it has.
     streams: AtomicU64,
+    pub(crate) drain: Drain,
 }
 
 /// A client, and its owner for each shard of the lock space, from the first request there.
@@ -44,7 +46,7 @@ pub(crate) struct Owner {
 impl Client {
     fn new((backend, id): Member) -> Arc<Self> {
         let (ended, streams) = (AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Self { backend, id, ended, streams })
+        Arc::new(Self { backend, id, ended, streams, drain: Drain::default() })
     }
 
     /// Ends the client, and then its event streams.

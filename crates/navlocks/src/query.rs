@@ -94,7 +94,8 @@ pub struct PartitionSnapshot {
 }
 
 /// A session of an earlier service whose client has not come back yet, from
-/// [`Locks::unclaimed_sessions`](crate::Locks::unclaimed_sessions). Its names are granted to no other client meanwhile.
+/// [`Locks::unclaimed_sessions`](crate::Locks::unclaimed_sessions). Its names are granted to no
+/// other client meanwhile.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

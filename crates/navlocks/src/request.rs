@@ -19,7 +19,7 @@ use crate::owner::Owner;
 /// it is awaited.
 ///
 /// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock;
-/// [`blocking`](Self::blocking) blocks the thread.
+/// [`lock_blocking`](Self::lock_blocking) blocks the thread.
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request {
@@ -113,7 +113,8 @@ impl Request {
     }
 
     /// Fails with [`TimedOut`](RequestErrorKind::TimedOut) when the lock is not granted within this
-    /// time. Zero tries once and does not wait.
+    /// time, and with [`Unreachable`](RequestErrorKind::Unreachable) if its service is out of reach
+    /// then. Zero tries once and does not wait.
     ///
     /// The first timeout of a process starts one thread for all timers.
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -122,8 +123,8 @@ impl Request {
     }
 
     /// Limits how long the lock is held: after that it is lost, with the cause
-    /// [`HeldTooLong`](crate::LossCause::HeldTooLong), and the next request is granted. The holder may
-    /// go on working for a while, so protect the resource with the [fencing
+    /// [`HeldTooLong`](crate::LossCause::HeldTooLong), and the next request is granted. The holder
+    /// may go on working for a while, so protect the resource with the [fencing
     /// token](Lock::fencing_token).
     ///
     /// The time begins with the grant. A service keeps it over restarts and fail-overs, and while
@@ -163,7 +164,8 @@ impl Request {
     /// # navlocks::blocking::block_on(async {
     /// # let locks = navlocks::Locks::new();
     /// let factor = 2;
-    /// let token = locks.request("a").with(async move |lock| lock.fencing_token().get() * factor).await?;
+    /// let scaled = async move |lock: &navlocks::Lock| lock.fencing_token().get() * factor;
+    /// let token = locks.request("a").with(scaled).await?;
     /// # assert!(token > 0);
     /// # Ok::<(), navlocks::RequestError>(())
     /// # }).unwrap();
@@ -237,8 +239,24 @@ impl Request {
         if let Some(error) = extras.and_then(Extras::error) {
             return Answer::Failed(error);
         }
-        let Owner { backend, sender, .. } = &*self.owner;
-        backend.request(sender, &self.inner, extras, waker)
+        let Owner { backend, sender, client, .. } = &*self.owner;
+        if client.drain.has_begun() {
+            return Answer::Failed(RequestErrorKind::ClientDraining);
+        }
+        let answer = backend.request(sender, &self.inner, extras, waker);
+        // Looked at again: the draining task may have found no request before this one came.
+        if client.drain.has_begun() { self.take_back(&answer) } else { answer }
+    }
+
+    /// Ends a request that came after its client began to drain.
+    #[cold]
+    fn take_back(&self, answer: &Answer) -> Answer {
+        match answer {
+            Answer::Granted(grant) => drop(self.owner.backend.release(grant.id)),
+            Answer::Pending(id) => self.owner.backend.abandon(*id),
+            Answer::Unavailable | Answer::Failed(_) => {}
+        }
+        Answer::Failed(RequestErrorKind::ClientDraining)
     }
 
     #[inline]

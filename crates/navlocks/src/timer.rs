@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures_timer::Delay;
 use navlocks_core::RequestId;
 
-use crate::backend::Answer;
+use crate::backend::{Answer, Backend};
+use crate::connection::Connection;
 use crate::error::{QueryError, RequestErrorKind};
 use crate::owner::Owner;
 use crate::query::RequestInfo;
@@ -69,7 +70,7 @@ impl Timer {
         if matches!(self.stage, Stage::Asked(_)) && self.poll_delay(cx).is_pending() {
             return Answer::Pending(id);
         }
-        Answer::Failed(RequestErrorKind::TimedOut { after })
+        Answer::Failed(over(&*owner.backend, after))
     }
 
     /// Returns the answer of one attempt. Answers come in order, so a request that is pending when
@@ -85,7 +86,7 @@ impl Timer {
             return answer;
         }
         if owner.backend.time_out(id) {
-            return Answer::Failed(RequestErrorKind::TimedOut { after: Duration::ZERO });
+            return Answer::Failed(over(&*owner.backend, Duration::ZERO));
         }
         owner.backend.poll_request(id, cx.waker())
     }
@@ -116,6 +117,15 @@ impl Timer {
 
     fn poll_delay(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.delay).poll(cx)
+    }
+}
+
+/// Returns the kind of failure of a request whose time is over. While its service is out of reach,
+/// that is the reason, and says nothing about the lock.
+fn over(backend: &dyn Backend, after: Duration) -> RequestErrorKind {
+    match backend.connection().0 {
+        Connection::Down | Connection::Unreachable => RequestErrorKind::Unreachable,
+        _ => RequestErrorKind::TimedOut { after },
     }
 }
 

@@ -41,8 +41,7 @@ impl Future for LossWatch {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(owner) = self.owner.upgrade() else { return Poll::Ready(None) };
         let lock = self.lock;
-        let polled =
-            owner.backend.poll_watch(lock, Watched::LossCause, &mut self.watch, cx.waker());
+        let polled = owner.backend.poll_watch(lock, Watched::Loss, &mut self.watch, cx.waker());
         polled.map(Result::err)
     }
 }

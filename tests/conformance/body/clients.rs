@@ -1,6 +1,8 @@
 //! Clients and partitions: the end of a client, and the independence of partitions.
 
 use std::panic::resume_unwind;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use navlocks::{LossCause, QueryError, RequestErrorKind};
@@ -257,4 +259,52 @@ fn partition_can_be_opened_again() {
         let _lock = hold(work.request("a"), "at work");
         shows(&work, ["at work"], []);
     }
+}
+
+#[test]
+fn draining_client_refuses_requests_and_waits_for_its_last_lock() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let held = hold(locks.request("a"), "held");
+    let blocker = hold(other.request("b"), "blocker");
+    let waiting = queue(&locks, locks.request("b"), "waiting");
+    let mut draining = pin!(locks.drain());
+    let mut is_pending = || {
+        let poll = draining.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(poll, Poll::Pending);
+    };
+    is_pending();
+    let refused = soon(locks.clone().request("c")).unwrap_err();
+    assert_eq!(refused, RequestErrorKind::ClientDraining);
+    let refused = soon(locks.request("a").steal()).unwrap_err();
+    assert_eq!(refused, RequestErrorKind::ClientDraining);
+    assert_eq!(held.loss(), None);
+    // A request that was pending before is granted, and its lock is waited for.
+    drop(blocker);
+    let granted = waiting.join().unwrap();
+    assert_eq!(held.release(), Ok(()));
+    is_pending();
+    thread::scope(|scope| {
+        let drained = scope.spawn(|| soon(draining));
+        drop(granted);
+        drained.join().unwrap();
+    });
+    soon(locks.drain());
+    shows(&other, [], []);
+    drop(soon(other.request("a")).unwrap());
+}
+
+#[test]
+fn request_that_is_dropped_ends_the_drain() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let _held = hold(other.request("a"), "held");
+    let mut waiting = Box::pin(locks.request("a").into_future());
+    let poll = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll.is_pending());
+    thread::scope(|scope| {
+        let drained = scope.spawn(|| soon(locks.drain()));
+        drop(waiting);
+        drained.join().unwrap();
+    });
 }

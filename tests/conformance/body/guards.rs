@@ -1,5 +1,6 @@
 //! The guard: released once, moved between threads, and notified of a loss.
 
+use std::sync::mpsc;
 use std::thread;
 
 use navlocks::{Lock, LossCause};
@@ -157,4 +158,31 @@ fn loss_is_reported_only_for_its_lock() {
     assert_eq!(kept.loss(), None);
     drop(waits);
     assert_eq!(kept.release(), Ok(()));
+}
+
+#[test]
+fn guarded_work_ends_with_its_result_or_with_the_loss() {
+    let arm = start();
+    let [locks, admin] = arm.clients();
+    let lock = hold(locks.request("a"), "lock");
+    assert_eq!(soon(lock.guard(async { 7 })), Ok(7));
+    shows(&admin, ["lock"], []);
+
+    let (dropped, is_dropped) = mpsc::channel::<()>();
+    let work = async move {
+        let _told_when_dropped = dropped;
+        std::future::pending::<()>().await;
+    };
+    let ended = thread::scope(|scope| {
+        let ended = scope.spawn(|| soon(lock.guard(work)));
+        assert_eq!(soon(admin.force_release("a")), Ok(1));
+        ended.join().unwrap()
+    });
+    assert_eq!(ended, Err(LossCause::ForceReleased));
+    assert_eq!(is_dropped.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    // Work that would begin after the loss is not polled.
+    assert_eq!(
+        soon(lock.guard(async { panic!("it began") })),
+        Err::<(), _>(LossCause::ForceReleased)
+    );
 }

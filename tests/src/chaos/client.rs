@@ -113,9 +113,7 @@ impl Round<'_> {
             Ok(Some(lock)) => self.hold(lock, dice).await,
             Ok(None) if wait == Wait::IfAvailable => self.step(Step::Unavailable),
             Ok(None) => self.step(Step::Withdrawn),
-            Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => {
-                self.step(Step::TimedOut)
-            }
+            Err(error) if is_timeout(&error) => self.step(Step::TimedOut),
             Err(error) => self.step(Step::Failed(error.to_string().into())),
         }
     }
@@ -193,4 +191,9 @@ impl Round<'_> {
             Err(error) => self.step(Step::Failed(error.to_string().into())),
         }
     }
+}
+
+/// Returns true if the time of a request was over, also while its service was out of reach.
+fn is_timeout(error: &RequestError) -> bool {
+    matches!(error.kind(), RequestErrorKind::TimedOut { .. } | RequestErrorKind::Unreachable)
 }

@@ -189,6 +189,12 @@ impl Acquire {
             tokio::time::sleep(timeout.saturating_sub(within)).await;
             tokio::time::timeout(within, state(locks)).await
         });
+        let since = Instant::now();
+        let is_over = |error: &RequestError| match error.kind() {
+            RequestErrorKind::TimedOut { .. } => true,
+            RequestErrorKind::Unreachable => timeout.is_some_and(|time| since.elapsed() >= time),
+            _ => false,
+        };
         let mut answer = None;
         loop {
             tokio::select! {
@@ -196,7 +202,7 @@ impl Acquire {
                 lock = &mut request => match lock {
                     Ok(Some(lock)) => return Ok(lock),
                     Ok(None) => break,
-                    Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => break,
+                    Err(error) if is_over(&error) => break,
                     Err(error) => return Err(error.into()),
                 },
                 answered = &mut asked, if answer.is_none() => answer = Some(answered),

@@ -174,6 +174,12 @@ impl<T> Machine<T> {
     }
 
     /// Returns the requests that are still wanted, in the order in which they were made.
+    /// Returns true if a request of this client is pending or held.
+    pub fn has_requests(&self, client: u64) -> bool {
+        let mut known = self.requests.values();
+        known.any(|known| known.request.client == client && known.is_alive())
+    }
+
     pub(super) fn alive(&self) -> Vec<u64> {
         let alive = self.requests.iter().filter(|(_, request)| request.is_alive());
         alive.map(|(&number, _)| number).collect()

@@ -228,7 +228,7 @@ impl Backend for Space {
 
     fn end_client(&self, client: ClientId) {
         let mut all = self.lock_all();
-        let has_any = |manager: &&&LockManager| manager.requests_of(client).next().is_some();
+        let has_any = |manager: &&&LockManager| has_any(manager, client);
         if all.managers().iter().filter(has_any).count() > 1 {
             // All grants of one step come in queue order, whatever their names.
             self.gather(&mut all);
@@ -241,6 +241,10 @@ impl Backend for Space {
         all.shards.iter_mut().for_each(|shard| wakes.absorb(end(shard)));
         drop(all);
         wakes.wake();
+    }
+
+    fn has_requests(&self, client: ClientId) -> bool {
+        self.lock_all().managers().iter().any(|manager| has_any(manager, client))
     }
 
     /// Subscribers receive everything in one order, so all names are behind one mutex then.
@@ -291,6 +295,10 @@ impl Backend for Space {
             count
         })
     }
+}
+
+fn has_any(manager: &LockManager, client: ClientId) -> bool {
+    manager.requests_of(client).next().is_some()
 }
 
 /// The end of an input.

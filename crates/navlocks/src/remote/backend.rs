@@ -301,6 +301,10 @@ impl Backend for Handle {
         if self.lock().machine.link().is_over() { Blocking::Free } else { self.runtime.blocking() }
     }
 
+    fn has_requests(&self, client: ClientId) -> bool {
+        self.lock().machine.has_requests(client.serial())
+    }
+
     fn connection(&self) -> (Connection, u64) {
         self.session.connection()
     }

@@ -114,7 +114,7 @@ fn request_without_limit_waits() {
 }
 
 #[test]
-fn request_times_out_without_a_service() {
+fn request_whose_time_is_over_without_a_service_tells_that() {
     run(async {
         let mut peer = Peer::unix().await;
         let (locks, mut talk) =
@@ -125,7 +125,8 @@ fn request_times_out_without_a_service() {
         assert_eq!(lock.lost().await, LossCause::ServiceGone);
         let after = Duration::from_millis(20);
         let error = locks.request("a").timeout(after).await.unwrap_err();
-        assert_eq!(error, RequestErrorKind::TimedOut { after });
+        assert_eq!(error, RequestErrorKind::Unreachable);
+        assert_eq!(error.dom_exception_name(), "NetworkError");
     });
 }
 

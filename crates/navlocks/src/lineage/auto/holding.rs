@@ -201,7 +201,7 @@ impl Held {
     fn poll_loss(&mut self, wakeups: &Arc<Wakeups>) -> Poll<LossCause> {
         let waker = Waker::from(wakeups.clone());
         let Self { lock, watch, .. } = self;
-        match lock.poll_watch(Watched::LossCause, watch, &waker) {
+        match lock.poll_watch(Watched::Loss, watch, &waker) {
             Poll::Ready(Err(loss)) => Poll::Ready(loss),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }
