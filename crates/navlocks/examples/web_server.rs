@@ -36,15 +36,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Balances that are read and then written, which two requests must not do at once.
 #[derive(Clone)]
-pub struct Bank {
-    pub locks: Locks,
+pub(crate) struct Bank {
+    pub(crate) locks: Locks,
     /// The longest wait for an account.
     wait: Duration,
-    pub balances: Arc<Mutex<HashMap<String, i64>>>,
+    pub(crate) balances: Arc<Mutex<HashMap<String, i64>>>,
 }
 
 impl Bank {
-    pub fn new(locks: Locks, wait: Duration) -> Self {
+    pub(crate) fn new(locks: Locks, wait: Duration) -> Self {
         Self { locks, wait, balances: Arc::default() }
     }
 
@@ -57,7 +57,7 @@ impl Bank {
 }
 
 /// Serves until `stop`, and then until all locks are released.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     bank: Bank,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -84,7 +84,7 @@ async fn deposit(
 }
 
 /// The answer to a request that was not carried out.
-pub struct Refused(StatusCode, String);
+pub(crate) struct Refused(StatusCode, String);
 
 impl Refused {
     fn bad(text: &str) -> Self {

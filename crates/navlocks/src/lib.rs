@@ -23,9 +23,9 @@
 //!   that waited for it alone are granted. If the lock was granted and the future not polled since,
 //!   the lock is released.
 //! - **Losses are reported.** A lock can be [stolen](Request::steal),
-//! [force-released](Locks::force_release), or its client [ended](Locks::end_client). The holder
-//! learns the cause from [`Lock::lost`] or [`Lock::loss`]; a resource that checks the [fencing
-//! token](Lock::fencing_token) refuses a late write.
+//!   [force-released](Locks::force_release), or its client [ended](Locks::end_client).
+//!   [`Lock::guard`] ends the holder's work then, and [`Lock::lost`] and [`Lock::loss`] return the
+//!   cause; a resource that checks the [fencing token](Lock::fencing_token) refuses a late write.
 //! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a
 //!   process starts one thread for timers.
 //! - **Names are JavaScript strings**, any of them, compared exactly. See [`Name`].
@@ -59,10 +59,32 @@
 //! # }
 //! ```
 //!
+//! # Features, platforms, versions
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | none | yes | locks in one process, with six small dependencies |
+//! | `service` | no | `Locks::connect`: Unix sockets, WebSocket, TLS by `ring`; needs tokio |
+//! | `client` | no | the same, without the runtime of several threads of tokio |
+//!
+//! | platform | in process | through a service |
+//! |---|---|---|
+//! | Linux (glibc, musl) | tested | tested |
+//! | macOS | unit tests run | unit tests run |
+//! | Windows, `wasm32-unknown-unknown` | compiles | no: it uses Unix sockets |
+//!
+//! Rust 1.88 or newer; a larger one is a minor version. [Compatibility] says what versions promise.
+//!
+//! [Compatibility]: https://github.com/navlocks/navlocks/blob/main/docs/compatibility.md
+//!
+//! The [guide] has recipes, and a comparison with the locks of tokio, std and the file system.
+//!
 //! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in
 //! [`lineage`].
 
 #![forbid(unsafe_code)]
+// The documentation labels items with their features.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(all(feature = "client", not(unix)))]
 compile_error!(
@@ -122,6 +144,11 @@ pub use remote::{Connect, ConnectError, Greeting};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
 pub use watch::{ConnectionWatch, LossWatch};
+
+/// Documentation alone: this module is in no build.
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 
 /// Runs the examples of the README.
 #[cfg(doctest)]
