@@ -18,7 +18,7 @@ use crate::connection::{Shared, attend_found};
 use crate::hub::Recording;
 use crate::hubs::Hubs;
 use crate::inspect::Observer;
-use crate::net::{self, Address, Inherited, Listener, SocketFile};
+use crate::net::{self, Address, Inherited, Listener, SocketFile, check_path};
 use crate::store::{StateFile, boot_ms};
 use crate::{node, reload};
 
@@ -112,6 +112,7 @@ impl Service {
     pub fn check(config: &Config) -> io::Result<()> {
         let (tls, _) = read_files(config)?;
         config.tcp.iter().try_for_each(|&address| check_reach(address, config, tls.is_some()))?;
+        config.unix.as_deref().map_or(Ok(()), check_path)?;
         match &config.state_dir {
             Some(folder) => StateFile::check(folder),
             None => Ok(()),

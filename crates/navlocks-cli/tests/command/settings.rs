@@ -32,6 +32,7 @@ fn mistake_in_a_setting_names_the_setting_and_its_origin() {
     let world = World::new();
     for (file, variables, said) in [
         ("lisen = 'x'", [].as_slice(), "'--lisen', did you mean --listen?"),
+        ("lisen = ['x']", &[], "'--lisen', did you mean --listen?"),
         ("lisen = 'x'", &[], "--lisen is set in /"),
         ("lease = '3 years'", &[], "--lease <TIME> is set in /"),
         ("lease = true", &[], "lease in /"),
@@ -102,5 +103,17 @@ fn state_folder_that_others_can_write_is_refused() {
         if code != 0 {
             assert_ended(&world.run(&serve), code, said);
         }
+    }
+}
+
+#[test]
+fn socket_in_a_folder_that_is_open_to_others_is_refused() {
+    let world = World::new();
+    let folder = world.file("open");
+    fs::create_dir(&folder).unwrap();
+    let serve = format!("serve --socket {} --check", folder.join("socket").display());
+    for (mode, code, said) in [(0o755, 73, "is open to others"), (0o700, 0, "")] {
+        fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        assert_ended(&world.run(&serve), code, said);
     }
 }

@@ -11,5 +11,5 @@ pub mod web;
 pub(crate) use activation::{Inherited, sockets as inherited_sockets};
 pub use listener::Address;
 pub(crate) use listener::Listener;
-pub(crate) use socket::SocketFile;
+pub(crate) use socket::{SocketFile, check_path};
 pub(crate) use tls::{acceptor as tls_acceptor, expiry as certificate_expiry};

@@ -36,10 +36,7 @@ pub(crate) struct SocketFile {
 impl SocketFile {
     /// Makes the socket. The socket of a dead service is removed; a living service keeps its own.
     pub(crate) fn bind(path: &Path, state: Option<&StateFile>) -> io::Result<(Self, UnixListener)> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(path);
         check_folder(folder)?;
         let lock = lock(path, folder, state)?;
         let (listener, identity) = listen(path)?;
@@ -96,16 +93,34 @@ impl SocketFile {
     }
 }
 
+/// Checks that a socket at this path would be its user's alone. A missing folder will be made.
+pub(crate) fn check_path(path: &Path) -> io::Result<()> {
+    let folder = folder_of(path);
+    if fs::symlink_metadata(folder).is_ok() { check_private(folder) } else { Ok(()) }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Makes the folder if it is missing, and checks that it is its user's alone.
 fn check_folder(folder: &Path) -> io::Result<()> {
-    let denied = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-    let shown = folder.display();
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(explain(error, "cannot make", folder));
         }
         _ => {}
     }
+    check_private(folder)
+}
+
+/// Checks that a folder is its user's alone.
+fn check_private(folder: &Path) -> io::Result<()> {
+    let denied = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    let shown = folder.display();
     let found =
         fs::symlink_metadata(folder).map_err(|error| explain(error, "cannot look at", folder))?;
     if !found.is_dir() {

@@ -177,6 +177,10 @@ fn read(path: &OsStr) -> Result<Layer, Failure> {
 
 /// Returns the words of a command line that say the same.
 fn words(command: &Command, name: &str, value: &Value) -> Result<Vec<OsString>, &'static str> {
+    if find(command, name).is_none() {
+        // The parser of arguments says that there is none of this name, and which one is meant.
+        return Ok(vec![format!("--{name}").into()]);
+    }
     let is_flag = find(command, name).is_some_and(|arg| !arg.get_action().takes_values());
     let is_list =
         find(command, name).is_some_and(|arg| matches!(arg.get_action(), ArgAction::Append));
