@@ -77,7 +77,10 @@ fn web_server_answers_by_the_kind_of_failure() {
             let lost = tokio::spawn(async move { post(address, "rent", "5").await });
             until_requested(&bank.locks, 1).await;
             assert_eq!(bank.locks.force_release("account/rent").await, Ok(1));
-            assert_eq!(lost.await.expect("an answer"), (503, "the lock was force-released\n".into()));
+            assert_eq!(
+                lost.await.expect("an answer"),
+                (503, "the lock was force-released\n".into())
+            );
             drop(busy);
             assert_eq!(post(address, "rent", "0").await, (200, "70\n".to_owned()));
 
