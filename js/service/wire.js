@@ -8,7 +8,8 @@ import { append, each, mapped, plainList } from '../internal/lists.js';
 // Read now: a page may replace them.
 const { parse, stringify } = JSON;
 
-export const SUBPROTOCOL = 'navlocks.2';
+/** The subprotocols that this client speaks, the newest first: a version and the one before. */
+export const SUBPROTOCOLS = ['navlocks.2'];
 
 const TOKEN_SUBPROTOCOL = 'navlocks.token.';
 
@@ -28,9 +29,9 @@ const CAUSES = {
 
 /** Returns the subprotocols of a browser's handshake, with the token: a page cannot set headers. */
 export function subprotocols(token) {
-  if (token === undefined) return [SUBPROTOCOL];
+  if (token === undefined) return SUBPROTOCOLS;
   const encoded = btoa(utf8(token)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
-  return [SUBPROTOCOL, TOKEN_SUBPROTOCOL + encoded];
+  return [...SUBPROTOCOLS, TOKEN_SUBPROTOCOL + encoded];
 }
 
 /** Writes the messages of a client. Members with their default value are omitted. */

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { connect } from 'navlocks';
 import WebSocket from 'ws';
 import { Browsers, soakedKinds } from './browser/browsers.js';
-import { read, write, SUBPROTOCOL } from '../service/wire.js';
+import { read, write, SUBPROTOCOLS } from '../service/wire.js';
 import { command } from './service.js';
 
 /** Starts the example. Resolves with the addresses that it prints. */
@@ -49,7 +49,7 @@ test('examples/two-devices serves its page and all its scripts, and forwards to 
 
   // The service accepts pages of this origin only.
   for (const [from, word] of [[origin, 'welcome'], ['http://elsewhere.example', 'error']]) {
-    const socket = new WebSocket(address, SUBPROTOCOL, { origin: from });
+    const socket = new WebSocket(address, SUBPROTOCOLS, { origin: from });
     socket.once('open', () => socket.send(write.hello('', undefined, undefined)));
     const [text] = await once(socket, 'message');
     assert.equal(read(text.toString()).word, word);

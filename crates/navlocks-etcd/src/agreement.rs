@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::config::{Config, Known};
 use crate::error::Error;
 use crate::key::Keys;
-use crate::record::{self, ClusterRecord, Incarnation, VERSION};
+use crate::record::{self, ClusterRecord, Incarnation, READS, VERSION};
 use crate::store::Store;
 use navlocks_server::cluster::Epoch;
 
@@ -57,7 +57,9 @@ pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result
             continue;
         };
         let theirs: ClusterRecord = record::read(pair)?;
-        if (theirs.version, theirs.slots, theirs.node_lease_ms) != (VERSION, slots, node_lease_ms) {
+        if !READS.contains(&theirs.version)
+            || (theirs.slots, theirs.node_lease_ms) != (slots, node_lease_ms)
+        {
             let words = |version, slots, node_lease_ms| {
                 format!(
                     "{slots} slots, a node lease of {node_lease_ms} ms, records of version {version}"

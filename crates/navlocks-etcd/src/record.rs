@@ -1,6 +1,7 @@
 //! The values of the keys: JSON, so that an operator can read them.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use etcd_client::KeyValue;
@@ -10,8 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use navlocks_server::cluster::{SessionKey, SessionRecord, TakenRecord};
 
-/// The version of all records.
+/// The version of all records that a node writes for a new cluster. A cluster keeps its version.
 pub(crate) const VERSION: u32 = 1;
+
+/// The versions that a node reads: its own, and the one before from the first release on.
+pub(crate) const READS: RangeInclusive<u32> = VERSION..=VERSION;
 
 /// One run of a node. A node that starts again is another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -181,4 +185,52 @@ fn session_key(text: &str) -> Option<SessionKey> {
 /// The part of a key behind the last slash.
 fn last_part(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads<T: DeserializeOwned>(value: &str) -> bool {
+        // A member of a later version is ignored.
+        let later = value.replacen('{', r#"{"later":[{}],"#, 1);
+        serde_json::from_str::<T>(value).is_ok()
+            && (value == "{}" || serde_json::from_str::<T>(&later).is_ok())
+    }
+
+    #[test]
+    fn recorded_keys_of_each_version_are_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/compat");
+        let mut versions = Vec::new();
+        for entry in std::fs::read_dir(folder).expect("the recorded versions") {
+            let path = entry.expect("an entry").path().join("keys.txt");
+            let Ok(text) = std::fs::read_to_string(path) else { continue };
+            for line in text.lines() {
+                let (key, value) = line.split_once(' ').expect("a key and its value");
+                let kind = key.split('/').nth(2).expect("a kind");
+                let is_session = |text: &str| session_key(text).is_some();
+                let is_read = match kind {
+                    "cluster" => {
+                        let record: ClusterRecord = serde_json::from_str(value).expect(value);
+                        versions.push(record.version);
+                        READS.contains(&record.version) && reads::<ClusterRecord>(value)
+                    }
+                    "nodes" => reads::<NodeRecord>(value) && Incarnation::of_key(key).is_some(),
+                    "slots" => reads::<SlotRecord>(value),
+                    "grace" => reads::<GraceRecord>(value),
+                    "sessions" => reads::<SessionValue>(value) && is_session(last_part(key)),
+                    "taken" => {
+                        let victim = key.rsplit('/').nth(1).is_some_and(is_session);
+                        victim && reads::<TakenValue>(value)
+                    }
+                    "drain" => value == "{}",
+                    "batches" => value.contains(':'),
+                    "tokens" => value.parse::<u64>().is_ok(),
+                    _ => false,
+                };
+                assert!(is_read, "{line}");
+            }
+        }
+        assert!(versions.contains(&VERSION), "{versions:?}");
+    }
 }

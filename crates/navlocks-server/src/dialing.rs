@@ -98,6 +98,7 @@ impl Dialer {
         };
         let request = uri.into_client_request().map_err(|error| wrong(&error.to_string()));
         let mut request = request?;
+        // Messages pass unread, so both nodes speak the version of the client.
         let protocol = HeaderValue::from_static(SUBPROTOCOL);
         request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
         for (name, value) in headers {

@@ -10,8 +10,8 @@
 //! a session, so it can send the next message without an answer to the last one.
 //!
 //! The types are exhaustive on purpose: a new message is a new version of the protocol, and a
-//! client or service that does not handle it should not compile. Only [`FaultCode`] grows within a
-//! version.
+//! client or service that does not handle it should not compile. Within a version only
+//! [`FaultCode`] and the members of messages grow: both sides ignore members that they do not know.
 //!
 //! ```
 //! use navlocks_wire::{Granted, ToClient};
@@ -31,6 +31,7 @@ mod info;
 mod name;
 mod to_client;
 mod to_service;
+mod version;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
@@ -43,22 +44,15 @@ pub use to_client::{
 pub use to_service::{
     Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService, Watch,
 };
+pub use version::{
+    OFFERED_SUBPROTOCOLS, SUBPROTOCOL, SUBPROTOCOLS, TOKEN_SUBPROTOCOL, VERSION, choose_subprotocol,
+};
 
 /// Names and modes as members of messages: `#[serde(with = "navlocks_wire::member::single")]`.
 pub mod member {
     pub use crate::info::mode;
     pub use crate::name::{many, optional, single};
 }
-
-/// The version of the protocol, which the name of the subprotocol has.
-pub const VERSION: u32 = 2;
-
-/// The WebSocket subprotocol, requested by clients and confirmed by the service.
-pub const SUBPROTOCOL: &str = "navlocks.2";
-
-/// A subprotocol that starts with this carries an access token in base64url, for browsers, which
-/// cannot set headers.
-pub const TOKEN_SUBPROTOCOL: &str = "navlocks.token.";
 
 /// Reads the message in the text of a frame.
 ///

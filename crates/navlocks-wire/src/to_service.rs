@@ -1,4 +1,4 @@
-//! Messages of a client.
+//! Messages of a client. The service ignores members that it does not know.
 
 use navlocks_core::{Mode, Name, Wait};
 use serde::de::Error as _;
@@ -10,7 +10,7 @@ use super::name::{Names, optional, single};
 
 /// A message from a client to the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub enum ToService {
     /// The first message of a connection: a new session, or a resumed one. It opens client 0.
     Hello(Hello),
@@ -45,7 +45,7 @@ pub enum ToService {
 
 /// The first message of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Hello {
     /// The partition of client 0; missing for the default one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -87,7 +87,6 @@ pub struct Hello {
 /// After the welcome the client names its clients by `open` and its live requests by `request`, and
 /// ends with `claimed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Resume {
     /// The session in the welcome.
     pub session: u32,
@@ -100,7 +99,6 @@ pub struct Resume {
 
 /// Opens another client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Open {
     /// Its number: larger than all earlier ones.
     #[serde(deserialize_with = "number")]
@@ -112,7 +110,7 @@ pub struct Open {
 
 /// A request for a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Request {
     /// Its number: larger than all earlier ones of this session, except when it is sent again after
     /// a resume.
@@ -196,7 +194,6 @@ impl From<QueuePlace> for (u64, u64) {
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Ask {
     /// Its number, repeated in the answer.
     #[serde(deserialize_with = "number")]

@@ -4,7 +4,7 @@ import { connect as connectSocket, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import WebSocket from 'ws';
 import { codeOfStatus } from '../refusals.js';
-import { SUBPROTOCOL } from '../wire.js';
+import { SUBPROTOCOLS } from '../wire.js';
 
 /** Read now: fake timers of a test runner replace it. */
 const { queueMicrotask } = globalThis;
@@ -41,7 +41,7 @@ export function dial({ path, url }, { token, ca, origin }, hint = '') {
     stream = path === undefined ? connectTo(url, options, ca) : connectSocket(path);
     return stream.unref();
   };
-  const socket = new WebSocket(path === undefined ? url : 'ws://localhost/', SUBPROTOCOL, {
+  const socket = new WebSocket(path === undefined ? url : 'ws://localhost/', SUBPROTOCOLS, {
     createConnection: open,
     perMessageDeflate: false,
     autoPong: false,

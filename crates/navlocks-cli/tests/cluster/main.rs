@@ -8,4 +8,5 @@ mod moving;
 mod networks;
 mod nodes;
 mod restoring;
+mod upgrading;
 mod viewing;

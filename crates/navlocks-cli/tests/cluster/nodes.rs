@@ -74,6 +74,14 @@ impl Node {
         self.child.wait().expect("it ends");
     }
 
+    /// Ends it in good order, and starts it again at the same address.
+    pub(crate) fn restart(self, etcd: &EtcdMembers) -> Self {
+        let (name, url) = (self.name.clone(), self.url.clone());
+        assert!(self.terminate());
+        let listen = url.trim_start_matches("ws://").trim_end_matches('/');
+        Self::run(&name, &mut serve_at(etcd, &name, NODE_LEASE, listen))
+    }
+
     /// Ends it in good order. Returns whether it succeeded.
     pub(crate) fn terminate(mut self) -> bool {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
@@ -94,9 +102,13 @@ pub(crate) fn serve(etcd: &EtcdMembers, name: &str) -> Command {
 }
 
 fn serve_for(etcd: &EtcdMembers, name: &str, node_lease: &str) -> Command {
+    serve_at(etcd, name, node_lease, "127.0.0.1:0")
+}
+
+fn serve_at(etcd: &EtcdMembers, name: &str, node_lease: &str, listen: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--cluster", &address(etcd), "--node", name]);
-    command.args(["--listen", "127.0.0.1:0", "--slots", "8", "--node-lease", node_lease]);
+    command.args(["--listen", listen, "--slots", "8", "--node-lease", node_lease]);
     command.env_remove("NAVLOCKS_TOKEN").stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

@@ -170,7 +170,7 @@ fn answer(
     if let Some(page) = page {
         return show(page, request.uri().query());
     }
-    let subprotocol = match path.as_str() {
+    let subprotocols: &[&str] = match path.as_str() {
         "/healthz" | "/livez" => return sentence(StatusCode::OK, "ok"),
         "/readyz" => {
             return match shared.hubs.unready() {
@@ -178,8 +178,8 @@ fn answer(
                 Some(reason) => sentence(StatusCode::SERVICE_UNAVAILABLE, &reason),
             };
         }
-        "/" => wire::SUBPROTOCOL,
-        "/dashboard" | "/dashboard/act" if observer.is_some() => inspect::SUBPROTOCOL,
+        "/" => wire::SUBPROTOCOLS,
+        "/dashboard" | "/dashboard/act" if observer.is_some() => &[inspect::SUBPROTOCOL],
         "/metrics" => return metrics(request.headers(), door, shared),
         _ => {
             return refuse(
@@ -188,9 +188,9 @@ fn answer(
             );
         }
     };
-    match handshake(request.headers(), subprotocol) {
+    match handshake(request.headers(), subprotocols) {
         Ok(_) if is_head => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET opens a WebSocket"),
-        Ok(accept) => {
+        Ok((accept, subprotocol)) => {
             let visitor = match path.as_str() {
                 "/" => client(request.headers(), door, shared)
                     .map(|peer| Visitor { peer: peer.at(door.address()), viewer: None }),
@@ -244,23 +244,28 @@ fn metrics(headers: &HeaderMap, door: &Door, shared: &Shared) -> Answer {
     text(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", metrics)
 }
 
-/// Checks a WebSocket handshake. Returns what proves that it was understood.
-fn handshake(headers: &HeaderMap, subprotocol: &str) -> Result<String, Box<Answer>> {
+/// Checks a WebSocket handshake. Returns what proves that it was understood, and the newest of these
+/// subprotocols that the client offers.
+fn handshake(
+    headers: &HeaderMap,
+    subprotocols: &[&'static str],
+) -> Result<(String, &'static str), Box<Answer>> {
     let sentence = |sentence: &str| Box::new(refuse(StatusCode::UPGRADE_REQUIRED, sentence));
     if !has_word(headers, header::UPGRADE, "websocket")
         || !has_word(headers, header::CONNECTION, "upgrade")
     {
-        let text = format!("this is a lock service: speak WebSocket, subprotocol {subprotocol}");
+        let newest = subprotocols[0];
+        let text = format!("this is a lock service: speak WebSocket, subprotocol {newest}");
         return Err(sentence(&text));
     }
     if !has_word(headers, header::SEC_WEBSOCKET_VERSION, "13") {
         return Err(sentence("this service speaks version 13 of WebSocket"));
     }
-    if !has_word(headers, header::SEC_WEBSOCKET_PROTOCOL, subprotocol) {
-        return Err(sentence(&format!("this service speaks the subprotocol {subprotocol}")));
-    }
+    let offered: Vec<&str> = words(headers, header::SEC_WEBSOCKET_PROTOCOL).collect();
+    let chosen =
+        wire::choose_subprotocol(subprotocols, &offered).map_err(|text| sentence(&text))?;
     match headers.get(header::SEC_WEBSOCKET_KEY) {
-        Some(key) => Ok(derive_accept_key(key.as_bytes())),
+        Some(key) => Ok((derive_accept_key(key.as_bytes()), chosen)),
         None => {
             let sentence = "the header Sec-WebSocket-Key is missing";
             Err(Box::new(refuse(StatusCode::BAD_REQUEST, sentence)))
@@ -345,8 +350,13 @@ fn show(Page { headers, text }: Page, query: Option<&str>) -> Answer {
 
 /// Whether a header that lists words has this one.
 fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+    words(headers, name).any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// Returns the words of a header that is a list.
+fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|known| known.trim().eq_ignore_ascii_case(word))
+    lines.flat_map(|line| line.split(',')).map(str::trim)
 }
 
 /// A refusal in one sentence.

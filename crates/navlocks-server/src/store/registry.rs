@@ -15,6 +15,7 @@ use navlocks_wire::{LossCause, RequestKey};
 use super::request_table::{RequestRecord, RequestTable};
 use super::session_table::{SessionRecord, SessionTable};
 use super::slot_log::SlotLog;
+use super::state_file::VERSION;
 use super::table::{Index, Slot, Table};
 use super::{boot_ms, millis};
 use crate::cluster::ChangeNumber;
@@ -23,9 +24,8 @@ use crate::cluster::ChangeNumber;
 const SESSIONS: &str = "sessions.table";
 const REQUESTS: &str = "requests.table";
 
-/// The first words of both tables, for this layout.
+/// The first word of both tables. The version of the folder follows.
 const MAGIC: u64 = u64::from_le_bytes(*b"navlocks");
-const LAYOUT: u64 = 2;
 /// The word of a header that says whether sessions live that the tables do not know.
 const UNKNOWN: usize = 6;
 
@@ -355,7 +355,7 @@ fn clear(presence: &Path) -> io::Result<()> {
 
 fn new_header(boot: u128, key: u128, unknown: Unknown) -> Slot {
     let (boot, key) = ([boot as u64, (boot >> 64) as u64], [key as u64, (key >> 64) as u64]);
-    [MAGIC, LAYOUT, boot[0], boot[1], key[0], key[1], unknown as u64, 0]
+    [MAGIC, VERSION.into(), boot[0], boot[1], key[0], key[1], unknown as u64, 0]
 }
 
 fn is_of_boot(header: &Slot, boot: u128) -> bool {

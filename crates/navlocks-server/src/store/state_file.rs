@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,8 +17,11 @@ use super::NUMBERS_END;
 use super::registry::{FOLDER_BYTES_MAX, Found, Registry, Unknown};
 use crate::config::explain;
 
-/// The contents of the file. A file of another version is as good as none.
-const VERSION: u32 = 1;
+/// The version of the folder: of this file, and of the tables beside it.
+pub(super) const VERSION: u32 = 2;
+
+/// The versions that a service reads: its own, and the one before from the first release on.
+const READS: RangeInclusive<u32> = VERSION..=VERSION;
 
 /// How often a folder that is in use is tried again, and how long that takes each time.
 const LOOKS_MAX: u32 = 3;
@@ -37,6 +41,12 @@ pub(crate) struct State {
     /// How often a service was started here.
     #[serde(default)]
     pub(crate) epoch: u64,
+}
+
+/// What the files of all versions have.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
 }
 
 impl State {
@@ -172,15 +182,28 @@ impl StateFile {
             }
             Err(error) => return Err(unreadable(error)),
         };
+        if let Ok(Versioned { version }) = serde_json::from_slice(&bytes)
+            && !READS.contains(&version)
+        {
+            return Err(self.other_version(version));
+        }
         match serde_json::from_slice::<State>(&bytes) {
-            Ok(state) if state.version == VERSION && state.epoch < NUMBERS_END => {
-                Ok(Earlier::State(state))
-            }
+            Ok(state) if state.epoch < NUMBERS_END => Ok(Earlier::State(state)),
             _ => {
                 fs::rename(&path, path.with_extension("json.bad")).map_err(unreadable)?;
                 Ok(Earlier::Unreadable)
             }
         }
+    }
+
+    /// Returns the error of a folder that another version of this program has written. Nothing in it
+    /// is changed: that program can still use it.
+    fn other_version(&self, theirs: u32) -> io::Error {
+        let (folder, reads) = (self.folder.display(), READS.end());
+        let text = format!(
+            "the state folder {folder} is of version {theirs}, and this program reads version {reads}: start a program that reads both, or remove the folder once no client uses a lock of that service"
+        );
+        io::Error::new(io::ErrorKind::Unsupported, text)
     }
 
     /// Writes the state so that a crash leaves the old or the new one, never half of one.

@@ -53,8 +53,16 @@ pub(crate) fn tcp_stream(address: SocketAddr) -> TcpStream {
 impl Client {
     /// A connection that has not said hello.
     pub(crate) fn silent(stream: impl Stream + 'static) -> Self {
+        Self::speaking(stream, wire::SUBPROTOCOL)
+    }
+
+    /// The same, with the subprotocols that it offers.
+    pub(crate) fn speaking(stream: impl Stream + 'static, subprotocols: &str) -> Self {
         let stream: Box<dyn Stream> = Box::new(stream);
-        match tungstenite::client::client(handshake(), stream) {
+        let mut request = handshake();
+        let offered = HeaderValue::try_from(subprotocols).expect("subprotocols");
+        request.headers_mut().insert("Sec-WebSocket-Protocol", offered);
+        match tungstenite::client::client(request, stream) {
             Ok((socket, _)) => Self(socket),
             Err(error) => panic!("the handshake failed: {error}"),
         }

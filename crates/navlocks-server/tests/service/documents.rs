@@ -76,7 +76,6 @@ fn kinds_of_fault() -> Vec<String> {
     let codes = [
         Code::BadMessage,
         Code::BadState,
-        Code::Version,
         Code::Unauthorized,
         Code::ForbiddenOrigin,
         Code::UnknownSession,
@@ -90,11 +89,11 @@ fn kinds_of_fault() -> Vec<String> {
     codes.iter().map(|code| wire::write(code).trim_matches('"').to_owned()).collect()
 }
 
-/// Whether a text is as the pattern says, whose `…` stand for something without a space.
-fn is_like(text: &str, pattern: &str) -> bool {
+/// Returns true if a text is as the pattern says, whose `…` stand for any characters.
+pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('…') else { return text == pattern };
     let Some(text) = text.strip_prefix(start) else { return false };
-    (1..=text.len())
+    (0..=text.len())
         .filter(|&end| text.is_char_boundary(end))
         .any(|end| is_like(&text[end..], rest))
 }

@@ -50,7 +50,6 @@ fn text_that_is_no_message_ends_the_session() {
         r#"{"open":{"client":9007199254740992}}"#,
         r#"{"ask":{"id":9007199254740992,"question":{"locks":"partition"}}}"#,
         r#"{"ping":9007199254740992}"#,
-        r#"{"request":{"id":2,"names":["a"],"colour":"red"}}"#,
         r#"{"request":{"id":2,"names":"a"}}"#,
         r#"{"request":{"id":2,"names":["a"],"wait":"forever"}}"#,
         r#"{"end":1} {"end":1}"#,
@@ -79,6 +78,31 @@ fn messages_that_make_no_sense_here_end_the_session() {
     ] {
         is_fatal(&service, said, FaultCode::BadState);
     }
+}
+
+#[test]
+fn client_that_offers_a_later_version_too_is_served() {
+    let service = Running::start();
+    // tungstenite checks that the service confirms one of them.
+    let mut client =
+        Client::speaking(tcp_stream(service.tcp()), "navlocks.4, navlocks.3, navlocks.2");
+    client.hello();
+    client.hold(1, "a");
+}
+
+#[test]
+fn members_of_later_versions_are_ignored() {
+    let service = Running::start();
+    let hello = r#"{"lease-ms":5000,"colour":"red","resume-by":{"moon":1}}"#;
+    let mut client = Client::tcp_hello(service.tcp(), hello);
+    assert_eq!(client.welcome().lease_ms, Some(5000));
+    client.say(r#"{"request":{"id":1,"colour":{"of":[1,2]},"names":["a"],"later":null}}"#);
+    client.granted(1);
+    client.say(r#"{"open":{"client":1,"later":true}}"#);
+    client.say(r#"{"ask":{"id":1,"later":"x","question":{"contended":"1.1"}}}"#);
+    let ToClient::Answer(answer) = client.hear() else { panic!("no answer") };
+    assert_eq!(answer.id, 1);
+    client.settle();
 }
 
 #[test]

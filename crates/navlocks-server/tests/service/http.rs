@@ -249,7 +249,12 @@ fn a_handshake_of_another_kind_is_refused_in_a_sentence() {
     let service = Running::start();
     for (change, status, sentence) in [
         (("Sec-WebSocket-Protocol", None), "426", "subprotocol navlocks.2"),
-        (("Sec-WebSocket-Protocol", Some("navlocks.9, mqtt")), "426", "subprotocol navlocks.2"),
+        (("Sec-WebSocket-Protocol", Some("mqtt")), "426", "subprotocol navlocks.2"),
+        (
+            ("Sec-WebSocket-Protocol", Some("navlocks.9, mqtt, navlocks.8")),
+            "426",
+            "this service speaks navlocks.2, and the client navlocks.9, navlocks.8:",
+        ),
         (("Sec-WebSocket-Version", Some("8")), "426", "version 13"),
         (("Sec-WebSocket-Key", None), "400", "Sec-WebSocket-Key"),
         (("Upgrade", Some("h2c")), "426", "WebSocket"),

@@ -4,6 +4,7 @@ mod client;
 mod running;
 mod access;
 mod basics;
+mod compat;
 mod documents;
 mod downgrade;
 mod endings;

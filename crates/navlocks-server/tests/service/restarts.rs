@@ -51,7 +51,7 @@ fn tokens_grow_although_the_clock_was_set_back() {
     let ahead = 1_u64 << 52;
     write_state(
         &folder,
-        &format!(r#"{{"version":1,"clean":true,"tokens-reserved-to":{ahead},"lease-ms-max":0}}"#),
+        &format!(r#"{{"version":2,"clean":true,"tokens-reserved-to":{ahead},"lease-ms-max":0}}"#),
     );
     let service = Running::again(folder, |_| {});
     assert!(Client::unix(service.unix()).hold(1, "a") > ahead);
@@ -70,7 +70,7 @@ fn tokens_that_would_not_fit_a_javascript_number_are_refused() {
     let folder = Folder::new();
     write_state(
         &folder,
-        r#"{"version":1,"clean":true,"tokens-reserved-to":9007199254740991,"lease-ms-max":0}"#,
+        r#"{"version":2,"clean":true,"tokens-reserved-to":9007199254740991,"lease-ms-max":0}"#,
     );
     let Err(error) = Running::try_start(folder, |_| {}) else { panic!("it started") };
     assert!(error.to_string().contains("9007199254740992"), "{error}");
@@ -227,7 +227,7 @@ fn a_crash_during_that_time_does_not_shorten_it() {
     let folder = Folder::new();
     write_state(
         &folder,
-        r#"{"version":1,"clean":false,"tokens-reserved-to":1,"lease-ms-max":60000}"#,
+        r#"{"version":2,"clean":false,"tokens-reserved-to":1,"lease-ms-max":60000}"#,
     );
     let folder = Running::again(folder, |_| {}).kill();
     assert!(state(&folder).contains(r#""lease-ms-max":60000"#));
@@ -248,9 +248,7 @@ fn an_unclean_end_without_sessions_holds_nobody_up() {
 
 #[test]
 fn an_unreadable_state_file_is_put_aside_and_taken_as_unclean() {
-    for text in
-        ["", "{", "\0\0\0", r#"{"version":2,"clean":true,"tokens-reserved-to":0,"lease-ms-max":0}"#]
-    {
+    for text in ["", "{", "\0\0\0", r#"{"version":2}"#, r#"{"clean":true}"#] {
         let folder = Folder::new();
         write_state(&folder, text);
         let begin = Instant::now();
@@ -259,6 +257,25 @@ fn an_unreadable_state_file_is_put_aside_and_taken_as_unclean() {
         assert!(begin.elapsed() >= Duration::from_millis(400), "{text:?}");
         let kept = service.folder().join("state/service.json.bad");
         assert_eq!(std::fs::read_to_string(kept).unwrap(), text);
+    }
+}
+
+#[test]
+fn state_folder_of_another_version_is_refused_and_left_alone() {
+    for version in [1, 3] {
+        let folder = Folder::new();
+        let text = format!(r#"{{"version":{version},"later":[]}}"#);
+        write_state(&folder, &text);
+        let path = folder.path().join("state");
+        // Somebody else's folder, so that it outlives the service that does not start.
+        let started =
+            Running::try_start(Folder::new(), |config| config.state_dir = Some(path.clone()));
+        let Err(error) = started else { panic!("it started") };
+        let words = format!("is of version {version}, and this program reads version 2");
+        assert!(error.to_string().contains(&words), "{error}");
+        assert_eq!(state(&folder), text);
+        let files = std::fs::read_dir(&path).expect("the folder").count();
+        assert_eq!(files, 1, "nothing was made beside it");
     }
 }
 

@@ -23,7 +23,7 @@ use super::connect::Options;
 use super::errors::ConnectError;
 use super::zero_rtt;
 use navlocks_client::{Url, code_of_status};
-use navlocks_wire::{Fault, SUBPROTOCOL};
+use navlocks_wire::{Fault, OFFERED_SUBPROTOCOLS, SUBPROTOCOLS};
 
 /// Any of the sockets.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -78,13 +78,13 @@ pub(super) async fn open(dialed: Dialed, first: Vec<String>) -> Result<Link, Con
         other => ConnectError::Handshake(other.to_string()),
     })?;
     match response.headers().get(SEC_WEBSOCKET_PROTOCOL) {
-        Some(protocol) if protocol == SUBPROTOCOL => Ok(link),
+        Some(protocol) if SUBPROTOCOLS.iter().any(|known| protocol == known) => Ok(link),
         _ => Err(other_protocol()),
     }
 }
 
 pub(super) fn other_protocol() -> ConnectError {
-    ConnectError::Handshake(format!("it does not speak {SUBPROTOCOL}"))
+    ConnectError::Handshake(format!("it does not speak {OFFERED_SUBPROTOCOLS}"))
 }
 
 async fn socket(options: &Options, url: &Url) -> Result<Box<dyn Socket>, ConnectError> {
@@ -166,7 +166,7 @@ fn request(options: &Options, url: &Url) -> Result<Request, ConnectError> {
     };
     let mut request = uri.map_err(|error| ConnectError::BadUrl(error.to_string()))?;
     let headers = request.headers_mut();
-    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(OFFERED_SUBPROTOCOLS));
     if let Some(token) = &options.token {
         let mut bearer =
             HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| ConnectError::BadToken)?;

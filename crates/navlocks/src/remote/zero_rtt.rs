@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
 use super::dial::{Link, Socket, other_protocol, refused};
 use super::errors::ConnectError;
-use navlocks_wire::SUBPROTOCOL;
+use navlocks_wire::{OFFERED_SUBPROTOCOLS, SUBPROTOCOLS};
 
 /// The key, and the answer that proves that a server of WebSocket has read it.
 const KEY: &str = "bmF2bG9ja3Mgb24gVW5peA==";
@@ -61,7 +61,7 @@ fn request(messages: Vec<String>) -> Result<Vec<u8>, tungstenite::Error> {
     let request = format!(
         "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {KEY}\r\n\
-         Sec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
+         Sec-WebSocket-Protocol: {OFFERED_SUBPROTOCOLS}\r\n\r\n"
     );
     let mut bytes = Cursor::new(request.into_bytes());
     bytes.set_position(bytes.get_ref().len() as u64);
@@ -93,7 +93,7 @@ fn check(head: &str, body: &[u8]) -> Result<(), ConnectError> {
     if !has("Sec-WebSocket-Accept", ACCEPTED) {
         return Err(ConnectError::Handshake("it does not speak WebSocket".into()));
     }
-    if !has("Sec-WebSocket-Protocol", SUBPROTOCOL) {
+    if !SUBPROTOCOLS.iter().any(|known| has("Sec-WebSocket-Protocol", known)) {
         return Err(other_protocol());
     }
     Ok(())
