@@ -39,6 +39,18 @@ export interface ExtendedLockOptions extends LockOptions {
   tag?: string;
   /** For shared requests: waits at the head of the queue instead of the tail. */
   overtake?: boolean;
+  /**
+   * The held lock within which the request is made, whose holder keeps it until the request is
+   * over: waits between holders make a deadlock certain. A request that would wait for its own
+   * outer lock fails at once. Null for none; otherwise that of the callback of a `reentrant` lock.
+   */
+  within?: ExtendedLock | null;
+  /**
+   * Runs the callback under an outer lock that has all the names and allows no more holders.
+   * Without one it requests a lock, and all requests in its callback are made within that lock:
+   * AsyncLocalStorage knows them in Node, Deno and Bun. Pages pass `within`.
+   */
+  reentrant?: boolean;
 }
 
 /** One name, or several that are locked together or not at all. */
@@ -136,11 +148,19 @@ export type Refusal =
   | 'unsafe'
   | 'closed';
 
-/** The `cause` of the AbortError of a request that would have closed a deadlock. */
-export interface DeadlockCause {
-  code: 'deadlock';
+/** Requests that wait for each other. */
+export interface LockCycle {
   clients: string[];
   ids: RequestId[];
+  /** The lock that waits for itself: a request within it needs one of its names. */
+  outer: RequestId | undefined;
+  /** False for a cycle that exists only because requests share a client: see `within`. */
+  certain: boolean;
+}
+
+/** The `cause` of the AbortError of a request that would have closed a deadlock. */
+export interface DeadlockCause extends LockCycle {
+  code: 'deadlock';
 }
 
 /**
@@ -222,6 +242,8 @@ export interface LockDetails {
   pid?: number | undefined;
   /** Otherwise the process as the client described it to the service: `4711@host`. */
   process?: string | undefined;
+  /** The held lock within which it was requested. */
+  within?: RequestId | undefined;
 }
 
 export interface HeldLockDetails extends LockDetails {
@@ -269,7 +291,7 @@ export type LockEvent =
   | (LockEventAbout & { type: 'requested' | 'unavailable' | 'downgraded' | 'released' | 'withdrawn' })
   | (LockEventAbout & { type: 'granted'; fencingToken: number })
   | (LockEventAbout & { type: 'lost' | 'aborted'; cause: LossCause; /** The request that stole it. */ thief: RequestId | undefined })
-  | (LockEventAbout & { type: 'deadlock'; clients: string[]; ids: RequestId[] })
+  | (LockEventAbout & { type: 'deadlock' } & LockCycle)
   | LockEventGap;
 
 /** The events of a lock space, in order, until `return()` or the end of the connection. */
@@ -311,8 +333,8 @@ export interface Locks extends LockManager {
   inspect(): Promise<{ held: HeldLockDetails[]; pending: LockDetails[] }>;
   /** Returns the ids of the locks and requests that block a request. */
   blockers(id: RequestId): Promise<{ held: RequestId[]; pending: RequestId[] }>;
-  /** Returns the clients that wait for each other at this moment. */
-  deadlocks(): Promise<{ clients: string[]; ids: RequestId[] }[]>;
+  /** Returns the cycles of requests that wait for each other, the certain ones first. */
+  deadlocks(): Promise<LockCycle[]>;
   /** Releases all locks held on a name, also those of others. Resolves with their number. */
   forceRelease(name: string): Promise<number>;
   /**

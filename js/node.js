@@ -1,6 +1,6 @@
 // The entry point for Node: each thread is a client of the process's lock space.
 
-import { AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { addAbortListener } from 'node:events';
 import { createRequire } from 'node:module';
@@ -89,6 +89,14 @@ function warn(text) {
   process.emitWarning(text, 'NavlocksWarning');
 }
 
+/** The entry in whose callback the program runs. Costs nothing before the first `run`. */
+const holders = new AsyncLocalStorage();
+
+const nesting = {
+  outer: () => holders.getStore(),
+  run: (entry, work) => holders.run(entry, work),
+};
+
 /** The members of all hosts in this thread. */
 const platform = {
   trace,
@@ -100,6 +108,7 @@ const platform = {
   clearTimeout,
   /** Carries AsyncLocalStorage from a request to its callback. */
   context: () => new AsyncResource('LockRequest'),
+  nesting,
 };
 
 /** Opens a host in a lock space. Without the addon it refuses every call, but connect() works. */

@@ -51,7 +51,7 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
  * @param interfaces the result of createInterfaces()
  */
 export function createExtended({ LockManager, Lock, createManager, internals }) {
-  const { Promise, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, secret } = internals;
+  const { Promise, TypeError, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, outerOf, secret } = internals;
 
   /** A lock with the extended members. */
   class ExtendedLock extends Lock {
@@ -139,6 +139,8 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
         const host = hostOf(this);
         const names = convert.scope(scope, true);
         const converted = convert.lockOptions(options, true);
+        converted.outer = outerOf(host, converted);
+        if (converted.reentrant) throw new TypeError("'reentrant' needs a callback: a handle of an outer lock cannot be released apart from it");
         const entry = new HandleEntry(host, names, converted, checkRequest(host, names, converted));
         if (host.traceHandles) entry.made = new Error(`hold of '${entry.name}'`).stack;
         return entry.submit();
@@ -173,7 +175,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return await host.transport.blockers(id);
     }
 
-    /** Returns the clients that wait for each other at this moment. */
+    /** Returns the cycles of requests that wait for each other, the certain ones first. */
     async deadlocks() {
       const host = hostOf(this);
       checkEnvironment(host);

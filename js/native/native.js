@@ -46,7 +46,7 @@ const POLLS_MAX = availableParallelism() > 1 ? 40 : 0;
 const FAILURES_MAX = 5;
 
 // Numbers of an entry in a report, as in native/src/report.rs.
-const NUMBERS = 6;
+const NUMBERS = 7;
 
 /** The id of this thread in every lock space. */
 const clientId = randomUUID();
@@ -129,7 +129,9 @@ class NativeTransport {
     const handle = this.#open();
     const number = ++this.#last;
     answer[NUMBER] = entry.number = number;
-    entry.id = asSmi(addon.request(handle, entry.scope, how, entry.tag));
+    const outer = entry.outer === undefined ? undefined : entry.within;
+    if (outer === undefined) entry.id = asSmi(addon.request(handle, entry.scope, how, entry.tag));
+    else if (!this.#requestWithin(outer, handle, entry, how)) return;
     this.#entries.set(number, entry);
     this.#deliverMail();
     if (!entry.answered) {
@@ -137,6 +139,20 @@ class NativeTransport {
       this.#wait(1);
       this.#startPolling();
     }
+  }
+
+  /** Requests a lock within an outer one. Returns false if that one would wait for itself. */
+  #requestWithin(outer, handle, entry, how) {
+    answer[COUNT] = outer.number;
+    const made = addon.requestWithin(handle, entry.scope, how, entry.tag);
+    if (typeof made === 'number') {
+      entry.id = asSmi(made);
+      return true;
+    }
+    const [[message], ids, [own]] = made;
+    const cause = { code: 'deadlock', clients: [this.clientId], ids: [...ids], outer: own, certain: true };
+    this.#deliveries.add(deliverRefused, entry, { name: 'AbortError', message, cause });
+    return false;
   }
 
   release(entry) {
@@ -201,10 +217,10 @@ class NativeTransport {
     const snapshot = { held: [], pending: [] };
     let next = 0;
     for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
-      const [id, limit, client, count, fencingToken, since] = numbers.subarray(at, at + NUMBERS);
+      const [id, limit, client, count, fencingToken, since, outer] = numbers.subarray(at, at + NUMBERS);
       const scope = names.slice(next, next + count);
       next += count;
-      const row = { id, scope, ...sharingOf(limit), clientId: clients[client], since, tag: tags[entry] };
+      const row = { id, scope, ...sharingOf(limit), clientId: clients[client], since, tag: tags[entry], within: outer === 0 ? undefined : outer };
       if (entry < held) snapshot.held.push({ ...row, fencingToken });
       else snapshot.pending.push(row);
     }
@@ -217,7 +233,7 @@ class NativeTransport {
   }
 
   deadlocks() {
-    return addon.deadlocks(this.#open()).map(([clients, ids]) => ({ clients, ids: [...ids] }));
+    return addon.deadlocks(this.#open()).map(([clients, ids, [certain]]) => ({ clients, ids: [...ids], outer: undefined, certain: certain === 1 }));
   }
 
   watchContention(entry) {
@@ -373,6 +389,10 @@ function eventOf([[kind, id, limit, value, thief], scope, clientId, tag], time) 
   if (type === 'granted') event.fencingToken = value;
   if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: CAUSES[value], thief: thief === 0 ? undefined : thief });
   return event;
+}
+
+function deliverRefused(entry, refusal) {
+  entry.refused(refusal);
 }
 
 function deliverContended(entry) {

@@ -1,5 +1,7 @@
 // The refusals of a service, and the error of each.
 
+import { cycleOf } from './wire.js';
+
 /**
  * By the code of the wire; this package adds the codes below the line. After a `final` refusal
  * another attempt is refused too.
@@ -70,7 +72,7 @@ export const UNKNOWN_OUTCOME = {
 
 /** Returns { name, message, cause } of the error for a refused request, query or stream. */
 export function describeFault({ code, message }, cycle) {
-  const cause = cycle === undefined ? code : { code, clients: cycle.clients, ids: cycle.requests };
+  const cause = cycle === undefined ? code : { code, ...cycleOf(cycle) };
   return { name: refusalOf(code).error, message, cause };
 }
 

@@ -46,7 +46,7 @@ export const write = {
    * In a claim a request has its age, its token or its place if it is known, and the mode of its
    * downgrade.
    */
-  request: (id, client, { scope, mode, limit, wait, tag, maxHold }, { token, place, ms, sharing = { mode, limit } } = {}) =>
+  request: (id, client, { scope, mode, limit, wait, tag, maxHold, within }, { token, place, ms, sharing = { mode, limit } } = {}) =>
     stringify({
       request: {
         id,
@@ -56,6 +56,7 @@ export const write = {
         wait: WAITS[wait],
         tag,
         'max-hold-ms': maxHold,
+        within: within?.id,
         token,
         place: place && plainList(place),
         ms,
@@ -114,6 +115,11 @@ export function sharingOf(mode = 'exclusive') {
   return typeof mode === 'string' ? { mode } : { mode: 'shared', limit: mode.limit };
 }
 
+/** Returns a cycle of requests that wait for each other. */
+export function cycleOf({ clients, requests, outer, possible = false }) {
+  return { clients, ids: requests, outer, certain: !possible };
+}
+
 /** Returns an event for streams. */
 export function eventOf({ about: { request, client, names, mode, tag, pid }, what }, time) {
   const type = typeof what === 'string' ? what : Object.keys(what)[0];
@@ -121,7 +127,7 @@ export function eventOf({ about: { request, client, names, mode, tag, pid }, wha
   const detail = what[type];
   if (type === 'granted') event.fencingToken = detail;
   else if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: causeOf(detail), thief: detail.stolen });
-  else if (type === 'deadlock') Object.assign(event, { clients: detail.clients, ids: detail.requests });
+  else if (type === 'deadlock') Object.assign(event, cycleOf(detail));
   return event;
 }
 
@@ -139,7 +145,7 @@ export function standardSnapshot({ held, pending }) {
 
 /** Returns a snapshot with all details. */
 export function fullSnapshot({ held, pending }, now) {
-  const row = ({ about: { request, client, names, mode, tag, pid, process }, ms }) => ({
+  const row = ({ about: { request, client, names, mode, tag, pid, process }, ms, within }) => ({
     id: request,
     scope: names,
     ...sharingOf(mode),
@@ -148,6 +154,7 @@ export function fullSnapshot({ held, pending }, now) {
     tag,
     pid,
     process,
+    within,
   });
   return {
     held: mapped(held, (lock) => ({ ...row(lock), fencingToken: lock.token })),

@@ -5,7 +5,7 @@
 //   clientId            the id of this client in queries
 //   space               its lock space, { origin, partition }
 //   request(entry)      requests entry.scope with entry.mode, entry.limit, entry.wait, entry.tag,
-//                       entry.maxHold
+//                       entry.maxHold, within the lock of entry.within
 //   release(entry)      releases a lock; true if it was held
 //   abort(entry)        aborts a pending request. One that was granted, and not delivered yet, is
 //                       released now, or delivered: granted(token) then releases it
@@ -27,7 +27,7 @@
 // message, cause }) of an entry; after a grant perhaps lost(cause). It makes each call in a task of
 // its own and in engine order, and may set entry.loss earlier.
 
-import { joined } from '../internal/lists.js';
+import { joined, some } from '../internal/lists.js';
 import { addAbortAlgorithm } from './signals.js';
 
 export const PENDING = 0;
@@ -71,6 +71,8 @@ export class Entry {
     this.timeout = options.timeout;
     /** The milliseconds after which the lock is lost. */
     this.maxHold = options.maxHold;
+    /** The entry of the lock within which the request is made. */
+    this.outer = options.outer;
     this.#context = host.context?.();
     this.promise = new host.Promise((resolve, reject) => {
       this.resolve = resolve;
@@ -98,6 +100,16 @@ export class Entry {
 
   get name() {
     return typeof this.scope === 'string' ? this.scope : joined(this.scope);
+  }
+
+  /** The entry of the outer lock, while it is held. */
+  get within() {
+    const { outer } = this;
+    return outer !== undefined && outer.isHeldBy(this.host.transport) ? outer : undefined;
+  }
+
+  isHeldBy(transport) {
+    return this.state === HELD && this.loss === undefined && this.host.transport === transport;
   }
 
   get ifAvailable() {
@@ -337,6 +349,26 @@ export class Entry {
   }
 }
 
+/** Returns the nearest held lock, from `entry` outwards, under which a request needs no other. */
+export function covering(entry, scope, request) {
+  for (let outer = entry; outer !== undefined; outer = outer.outer) {
+    const covers = outer.isHeldBy(entry.host.transport) && holdersOf(outer) <= holdersOf(request);
+    if (covers && hasNames(outer.scope, scope)) return outer;
+  }
+  return undefined;
+}
+
+/** The largest number of holders, itself included, beside which a lock is held. */
+function holdersOf({ mode, limit }) {
+  return limit ?? (mode === 'shared' ? Infinity : 1);
+}
+
+function hasNames(outer, scope) {
+  if (typeof outer === 'string') return outer === scope;
+  if (typeof scope === 'string') return some(outer, (name) => name === scope);
+  return !some(scope, (name) => !some(outer, (known) => known === name));
+}
+
 function describe(cause, thief = 'another request') {
   switch (cause) {
     case 'Stolen':
@@ -401,5 +433,14 @@ export class CallbackEntry extends Entry {
 
   settle(settle, value) {
     settle.call(this, value);
+  }
+}
+
+/** A request with a callback in which all requests are made within its lock. */
+export class ReentrantEntry extends CallbackEntry {
+  begin() {
+    const { nesting } = this.host;
+    if (nesting === undefined) super.begin();
+    else nesting.run(this, () => super.begin());
   }
 }

@@ -6,7 +6,7 @@
 // https://w3c.github.io/web-locks/
 
 import { KeptWeakMap } from '../internal/collections.js';
-import { CallbackEntry, WAIT } from './entry.js';
+import { CallbackEntry, covering, ReentrantEntry, WAIT } from './entry.js';
 import { append, each, some } from '../internal/lists.js';
 import { listenForAbort } from './signals.js';
 import { createConversions } from './webidl.js';
@@ -115,6 +115,7 @@ export function createInterfaces(realm = globalThis) {
     // default members.
     const given = args.length > 2;
     const options = convert.lockOptions(given ? args[1] : undefined, extended);
+    if (extended) options.outer = outerOf(host, options);
     const callback = convert.callback(given ? args[2] : args[1]);
     if (host.activation?.isAwaited) return delay(host, () => requestSteps(host, scope, options, callback));
     return requestSteps(host, scope, options, callback);
@@ -122,8 +123,32 @@ export function createInterfaces(realm = globalThis) {
 
   function requestSteps(host, scope, options, callback) {
     const wait = checkRequest(host, scope, options);
+    const joined = options.reentrant ? covering(options.outer, scope, options) : undefined;
+    if (joined !== undefined) return workWithin(joined, callback);
+    const Request = options.reentrant ? ReentrantEntry : CallbackEntry;
     // Steps 10 to 12 are in the entry.
-    return new CallbackEntry(host, scope, options, wait, callback).submit();
+    return new Request(host, scope, options, wait, callback).submit();
+  }
+
+  /**
+   * Returns the entry of the lock within which a request is made: the one that its options name, or
+   * the one whose callback runs, where an async context knows it.
+   */
+  function outerOf(host, { within }) {
+    if (within === undefined) return host.nesting?.outer();
+    if (within === null) return undefined;
+    if (!(within instanceof Lock)) throw new TypeError("'within' is not a lock: pass that of a callback, or a handle");
+    return entryOf(within);
+  }
+
+  /** Runs the callback of a request that joins the hold of an outer lock. */
+  function workWithin(entry, callback) {
+    return new Promise((resolve, reject) => {
+      runSteps(async () => {
+        await undefined;
+        return callback(entry.host.lock(entry));
+      }, resolve, reject);
+    });
   }
 
   /**
@@ -224,6 +249,7 @@ export function createInterfaces(realm = globalThis) {
    * @param host.activation   the activation of a prerendering page, see activation.js
    * @param host.listen       calls an algorithm when a signal aborts; returns how to remove it
    * @param host.trace        adds the awaiting functions to the stack of an error, see node.js
+   * @param host.nesting      knows in the callback of which lock it is called, see node.js
    * @param host.observer     has methods for start, grant, miss and end of every request
    * @param createLock        creates the lock that a callback gets
    */
@@ -268,6 +294,7 @@ export function createInterfaces(realm = globalThis) {
       checkEnvironment,
       hostOf,
       entryOf,
+      outerOf,
     },
   };
   return interfaces;

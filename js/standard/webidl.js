@@ -96,10 +96,12 @@ export function createConversions(realm) {
       maxHold: undefined,
       mode: 'exclusive',
       overtake: false,
+      reentrant: false,
       signal: undefined,
       steal: false,
       tag: undefined,
       timeout: undefined,
+      within: undefined,
     };
     if (value === undefined || value === null) return options;
     if (typeof value !== 'object' && typeof value !== 'function') {
@@ -119,6 +121,8 @@ export function createConversions(realm) {
     if (extended) {
       member = value.overtake;
       if (member !== undefined) options.overtake = Boolean(member);
+      member = value.reentrant;
+      if (member !== undefined) options.reentrant = Boolean(member);
     }
     member = value.signal;
     if (member !== undefined) options.signal = signal(member);
@@ -129,6 +133,7 @@ export function createConversions(realm) {
       if (member !== undefined) options.tag = tag(member);
       member = value.timeout;
       if (member !== undefined) options.timeout = timeout(member);
+      options.within = value.within;
     }
     return options;
   }

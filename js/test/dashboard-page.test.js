@@ -176,7 +176,7 @@ for (const kind of soakedKinds) describe(`a page of the dashboard in ${kind.name
     for (const count of [2, 3, 4]) {
       const members = clients.splice(0, count);
       for (const [index, one] of members.entries()) await one.hold(`a long name ${count}/${index}`);
-      for (const [index, one] of members.entries()) one.request(`a long name ${count}/${(index + 1) % count}`);
+      for (const [index, one] of members.entries()) one.request(`a long name ${count}/${(index + 1) % count}`, { within: 1 });
     }
     for (const width of [1400, 390]) {
       const page = await pages.open(`${http()}/#/deadlocks`, { viewport: { width, height: 900 } });

@@ -130,8 +130,8 @@ for (const kind of soakedKinds) describe(`the dashboard in ${kind.name}`, { skip
     const [one, two] = await Promise.all([Holder.start(service.unix), Holder.start(service.unix)]);
     await one.hold(1, 'fork', { tag: 'plato' });
     await two.hold(1, 'knife', { tag: 'hume' });
-    one.request(2, 'knife', { tag: 'plato' });
-    two.request(2, 'fork', { tag: 'hume' });
+    one.request(2, 'knife', { tag: 'plato', within: 1 });
+    two.request(2, 'fork', { tag: 'hume', within: 1 });
     const page = await open(dashboard.url);
     await page.waitForSelector('.count');
     await page.getByRole('link', { name: /Deadlocks/ }).click();

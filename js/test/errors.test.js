@@ -117,10 +117,10 @@ test('a request refused for a deadlock names its clients and requests', async (t
   t.after(() => service.kill());
   const [one, two] = [await connect(service.unix), await connect(service.unix)];
   const [a, b] = [await one.hold('a'), await two.hold('b')];
-  const waiting = one.hold('b');
+  const waiting = one.hold('b', { within: a });
   await one.query();
-  const { cause } = await rejection(two.hold('a'));
-  assert.deepEqual([cause.code, cause.clients.length, cause.ids.length], ['deadlock', 2, 4]);
+  const { cause } = await rejection(two.hold('a', { within: b }));
+  assert.deepEqual([cause.code, cause.clients.length, cause.ids.length, cause.certain], ['deadlock', 2, 4, true]);
   b.release();
   (await waiting).release();
   a.release();

@@ -111,7 +111,7 @@ test('npx navlocks runs the command, with its exit codes and signals', async () 
   const npx = ['--no', 'navlocks', '--'];
   assert.match(await run('npx', [...npx, '--version']), /^navlocks \d/);
   const env = { NAVLOCKS_URL: service.unix };
-  assert.equal(await run('npx', [...npx, 'run', 'job', '--', 'sh', '-c', 'test -n "$NAVLOCKS_CLIENT" && echo ran'], { env }), 'ran');
+  assert.equal(await run('npx', [...npx, 'run', 'job', '--', 'sh', '-c', 'test -n "$NAVLOCKS_REQUEST" && echo ran'], { env }), 'ran');
   // One Node without execve(), and one with it.
   for (const node of [process.execPath, tool('peers/node_modules/.bin/node')]) {
     const run3 = promisify(execFile)(node, [join(project, 'node_modules/navlocks/bin/navlocks.js'), 'run', 'job', '--', 'sh', '-c', 'exit 3'], { env: { ...environment, ...env } });

@@ -36,6 +36,7 @@ test('messages to the service are the documented ones', () => {
     write.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
     write.request(6, 0, { ...entry('build', 'shared'), limit: 4 }),
     write.request(7, 0, { ...entry('report'), maxHold: 30_000 }),
+    write.request(8, 0, { ...entry('audit'), within: { id: 7 } }),
     write.downgrade(1, { mode: 'shared' }),
     write.downgrade(1, { mode: 'shared', limit: 8 }),
     write.request(1, 0, entry('invoice/42'), { token: 1789000000000001, ms: 1500 }),
@@ -54,7 +55,7 @@ test('messages to the service are the documented ones', () => {
     write.bye,
   ];
   // The messages and queries that this client never sends.
-  const unusedParts = ['contended', '"all"', 'parent', '"question":"place"', 'place-of', 'unclaimed', '"view"'];
+  const unusedParts = ['contended', '"all"', '"within":"', '"question":"place"', 'place-of', 'unclaimed', '"view"'];
   const isUsed = (text) => !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
   assert.deepEqual(sent.toSorted(), documented.toSorted());

@@ -4,7 +4,7 @@
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Sink, Space, SpaceError};
 use navlocks_core::{
     Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,
-    Scope, SuspendPolicy, Wait,
+    Scope, State, SuspendPolicy, Wait,
 };
 
 pub(crate) const KEY: HashKey = HashKey::from_bytes([7; 16]);
@@ -244,14 +244,50 @@ fn unwatched_holder_is_not_notified_of_contention() {
 fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, SpaceError>) {
     let (mut space, mut record) = (space(policy), Record::default());
     let (one, two) = (space.add_client(), space.add_client());
-    request(&mut space, one, "one a", &Request::exclusive("a"), &mut record);
-    request(&mut space, two, "two b", &Request::exclusive("b"), &mut record);
-    request(&mut space, one, "one b", &Request::exclusive("b"), &mut record);
+    let (a, b) = (Request::exclusive("a"), Request::exclusive("b"));
+    let outer = request(&mut space, one, "one a", &a, &mut record);
+    let other = request(&mut space, two, "two b", &b, &mut record);
+    let made = space.request_within(Some(outer), one, &b, ("one b", None), &mut record);
+    assert!(made.is_ok(), "it closes no cycle");
     record.take();
     space.describe();
-    let closing = Request::exclusive("a");
-    let made = space.request(two, &closing, ("two a", Some("tag")), &mut record);
+    let note = ("two a", Some("tag"));
+    let made = space.request_within(Some(other), two, &a, note, &mut record);
     (space, record, made.map(|(_, answer)| answer))
+}
+
+#[test]
+fn b04_request_that_waits_for_its_own_outer_lock_is_refused_under_every_policy() {
+    for policy in [DeadlockPolicy::Ignore, DeadlockPolicy::Report, DeadlockPolicy::Refuse] {
+        let (mut space, mut record) = (space(policy), Record::default());
+        let client = space.add_client();
+        let (a, b) = (Request::exclusive("a"), Request::exclusive("b"));
+        let outer = request(&mut space, client, "outer", &a, &mut record);
+        let between = space.request_within(Some(outer), client, &b, ("", None), &mut record);
+        let between = Some(between.expect("it waits for nothing").0);
+        let made = space.request_within(between, client, &a, ("inner", None), &mut record);
+        let Err(SpaceError::Deadlock(deadlock)) = made else { panic!("not refused: {made:?}") };
+        assert_eq!((deadlock.outer, deadlock.requests.len()), (Some(outer), 3));
+        assert_eq!((space.manager().held_count(), space.manager().pending_count()), (2, 0));
+        // One that does not wait is unavailable, as by the standard.
+        let tried = a.clone().wait(Wait::IfAvailable);
+        let made = space.request_within(between, client, &tried, ("tried", None), &mut record);
+        assert_eq!(made.expect("it is answered").1, Answer::Unavailable);
+    }
+}
+
+#[test]
+fn b02_request_of_the_same_client_within_no_lock_waits_under_the_refusing_policy() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Refuse), Record::default());
+    let client = space.add_client();
+    let a = Request::exclusive("a");
+    let held = request(&mut space, client, "first handler", &a, &mut record);
+    let second = request(&mut space, client, "second handler", &a, &mut record);
+    assert_eq!(space.manager().state(second), Some(State::Pending));
+    assert!(space.release(held, &mut record));
+    // A lock that is over is no outer one.
+    let made = space.request_within(Some(held), client, &a, ("third", None), &mut record);
+    assert_eq!(made.expect("it waits").1, Answer::Pending);
 }
 
 #[test]

@@ -24,7 +24,7 @@ mod explainer;
 mod evaluation;
 mod decisions;
 mod tokens;
-mod families;
+mod nesting;
 mod fast_path;
 mod kit;
 mod holds;

@@ -184,7 +184,7 @@ fn shards_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
     whole.check_invariants();
     assert_eq!(&whole.snapshot(), snapshot);
     let numbers: Vec<Vec<usize>> = whole
-        .deadlocks()
+        .possible_deadlocks()
         .iter()
         .map(|deadlock| {
             let requests = deadlock.requests.iter();
@@ -194,7 +194,7 @@ fn shards_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
         })
         .collect();
     let expected: Vec<Vec<usize>> =
-        model.deadlocks().into_iter().map(|deadlock| deadlock.requests).collect();
+        model.cycles_of_clients().into_iter().map(|deadlock| deadlock.requests).collect();
     assert_eq!(numbers, expected);
 }
 

@@ -239,10 +239,22 @@ impl Table {
         (words(hard), words(soft))
     }
 
-    /// Returns the clients of every deadlock.
+    /// Makes one request within another one.
+    pub(crate) fn nest(&mut self, inner: &str, outer: &str) -> bool {
+        let (inner, outer) = (self.id(inner), self.id(outer));
+        self.manager.nest(inner, outer)
+    }
+
+    /// Returns the requests of every certain deadlock.
+    pub(crate) fn deadlocked_requests(&self) -> Vec<Vec<String>> {
+        let words = |ids: &[RequestId]| ids.iter().map(|&id| self.word(id)).collect();
+        self.manager.deadlocks().iter().map(|deadlock| words(&deadlock.requests)).collect()
+    }
+
+    /// Returns the clients of every deadlock that is only possible.
     pub(crate) fn deadlocked_clients(&self) -> Vec<Vec<String>> {
         let words = |ids: &[ClientId]| ids.iter().map(|id| self.client_words[id].clone()).collect();
-        self.manager.deadlocks().iter().map(|deadlock| words(&deadlock.clients)).collect()
+        self.manager.possible_deadlocks().iter().map(|deadlock| words(&deadlock.clients)).collect()
     }
 
     /// Returns the events since the last input, after checking the invariants.

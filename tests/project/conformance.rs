@@ -19,7 +19,7 @@ const UPDATE: &str = "UPDATE_SNAPSHOTS=1 cargo test -p navlocks-tests --test pro
 const PROVEN_AS: &str = "proven, as ";
 
 /// The ids of the behaviours: prefix, fewest digits, first and last number.
-const IDS: [(&str, usize, u32, u32); 23] = [
+const IDS: [(&str, usize, u32, u32); 24] = [
     ("S", 1, 1, 18),
     ("M", 1, 1, 5),
     ("G", 1, 1, 18),
@@ -43,6 +43,7 @@ const IDS: [(&str, usize, u32, u32); 23] = [
     ("E", 2, 1, 4),
     ("C", 2, 1, 8),
     ("H", 2, 1, 6),
+    ("B", 2, 1, 7),
 ];
 
 /// The surfaces, in the order of the list.

@@ -63,6 +63,7 @@ fn waits_have_the_same_names_and_numbers() {
             wait,
             tag: None,
             max_hold_ms: None,
+            within: None,
             token: None,
             place: None,
             ms: None,

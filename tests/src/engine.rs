@@ -289,12 +289,16 @@ impl Engine {
         same("client_count", &self.manager.client_count(), &model.client_count())?;
         same("name_count", &self.manager.name_count(), &model.name_count())?;
 
-        let mut deadlocks = Vec::new();
-        for deadlock in self.manager.deadlocks() {
-            deadlocks.push(self.deadlock(&deadlock)?);
-        }
+        let in_words = |found: Vec<core_api::Deadlock>| -> Result<Vec<Deadlock>, String> {
+            found.iter().map(|deadlock| self.deadlock(deadlock)).collect()
+        };
         let expected_deadlocks = model.deadlocks();
-        same("deadlocks", &deadlocks, &expected_deadlocks)?;
+        let found = self.manager.deadlocks();
+        found.iter().try_for_each(|deadlock| self.check_cycle(deadlock))?;
+        same("deadlocks", &in_words(found)?, &expected_deadlocks)?;
+        let possible = self.manager.possible_deadlocks();
+        possible.iter().try_for_each(|deadlock| self.check_cycle(deadlock))?;
+        same("possible deadlocks", &in_words(possible)?, &model.possible_deadlocks())?;
 
         for (number, &request) in self.requests.iter().enumerate() {
             let state = self.manager.state(request).map(|state| match state {
@@ -321,6 +325,30 @@ impl Engine {
         }
         replay(&snapshot)
     }
+
+    /// Checks that the shortest cycle of a deadlock has requests of it alone, each of which waits
+    /// for the next: a pending one for a blocker, a held one for a nested request, or in a possible
+    /// cycle for one of its client.
+    fn check_cycle(&self, deadlock: &core_api::Deadlock) -> Result<(), String> {
+        let cycle = self.manager.shortest_cycle(deadlock);
+        let nexts = cycle.iter().cycle().skip(1);
+        for (step, next) in cycle.iter().zip(nexts) {
+            let waits = match &step.name {
+                Some(_) => {
+                    let core_api::Blockers { hard, soft } = self.manager.blockers(step.request);
+                    hard.contains(&next.request) || soft.contains(&next.request)
+                }
+                None if deadlock.certain => {
+                    self.manager.outer_of(next.request) == Some(step.request)
+                }
+                None => step.client == next.client,
+            };
+            if !waits || !deadlock.requests.contains(&step.request) {
+                return Err(format!("{step:?} and {next:?} are no steps of {deadlock:?}"));
+            }
+        }
+        if cycle.len() < 2 { Err(format!("{deadlock:?} has no cycle")) } else { Ok(()) }
+    }
 }
 
 fn same<T: Debug + PartialEq>(
@@ -335,9 +363,15 @@ fn same<T: Debug + PartialEq>(
 }
 
 impl Witness for Engine {
-    fn see(&mut self, input: &Input, answer: &Answer, _: &Scopes) -> Result<(), String> {
+    fn see(&mut self, input: &Input, answer: &Answer, model: &Scopes) -> Result<(), String> {
         let own = self.apply(input)?;
-        same(&format_args!("answer to {input}"), &own, answer)
+        same(&format_args!("answer to {input}"), &own, answer)?;
+        if let &Answer::Made(request, _) = answer
+            && let Some(outer) = model.outer(request)
+        {
+            self.manager.nest(self.requests[request], self.requests[outer]);
+        }
+        Ok(())
     }
 
     fn settle(&mut self, model: &Scopes) -> Result<(), String> {

@@ -7,6 +7,7 @@ use core::ops::{Index as IndexTrait, IndexMut};
 
 use crate::entry::Member;
 use crate::id::{Index, NIL};
+use crate::nests::Nests;
 use crate::seating::Seating;
 use crate::slots::Slots;
 use crate::{ClientId, Event};
@@ -60,8 +61,8 @@ pub(crate) struct Clients {
     next_serial: u64,
     /// Clients suspended until contention, in order of their serials.
     sleeping: BTreeSet<ClientId>,
-    /// Pairs of a parent and a child that it waits for; for the deadlock search alone.
-    families: BTreeSet<(ClientId, ClientId)>,
+    /// Which entries were made within which.
+    pub(crate) nests: Nests,
 }
 
 impl Clients {
@@ -70,7 +71,7 @@ impl Clients {
             clients: Slots::new(),
             next_serial: 1,
             sleeping: BTreeSet::new(),
-            families: BTreeSet::new(),
+            nests: Nests::default(),
         }
     }
 
@@ -83,8 +84,8 @@ impl Clients {
             suspension: None,
         };
         let clients = self.clients.map(awake);
-        let families = self.families.clone();
-        Self { clients, next_serial: self.next_serial, sleeping: BTreeSet::new(), families }
+        let (next_serial, sleeping) = (self.next_serial, BTreeSet::new());
+        Self { clients, next_serial, sleeping, nests: Nests::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -106,7 +107,6 @@ impl Clients {
         if client.suspension.take().is_some() {
             self.sleeping.remove(&id);
         }
-        self.families.retain(|&(parent, child)| parent != id && child != id);
         self.clients.remove(index);
     }
 
@@ -124,23 +124,6 @@ impl Clients {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Client)> {
         self.clients.iter().filter(|(_, client)| client.serial != 0)
-    }
-
-    /// Notes that `parent` waits until `child` ends.
-    pub(crate) fn add_child(&mut self, parent: Index, child: Index) {
-        self.families.insert((self.id(parent), self.id(child)));
-    }
-
-    /// Returns true if a client waits for the end of another one.
-    pub(crate) fn has_families(&self) -> bool {
-        !self.families.is_empty()
-    }
-
-    /// Returns the clients that a client waits for until they end.
-    pub(crate) fn children(&self, parent: Index) -> impl Iterator<Item = Index> + '_ {
-        let parent = self.id(parent);
-        let from = self.families.range((parent, ClientId::new(0, 0))..);
-        from.take_while(move |family| family.0 == parent).map(|(_, child)| child.slot() as Index)
     }
 
     /// Returns the clients suspended until contention, in order of their serials.
@@ -180,6 +163,9 @@ impl Clients {
     /// Takes an entry that ends out of the list of its client.
     #[inline]
     pub(crate) fn delist(&mut self, entry: Index, seating: &mut Seating) {
+        if !self.nests.is_empty() {
+            self.nests.remove(seating.id(entry));
+        }
         let &Member { client, prev, next } = &seating.life(entry).member;
         let client = &mut self.clients[client];
         if prev == NIL {
@@ -218,8 +204,10 @@ impl Clients {
         self.iter().flat_map(|(client, _)| self.entries(client, seating))
     }
 
-    /// Checks that each client's list holds its entries in order of arrival. Returns all entries.
+    /// Checks that each client's list holds its entries in order of arrival, and that nested ones
+    /// are live. Returns all entries.
     pub(crate) fn check(&self, seating: &Seating) -> Vec<Index> {
+        self.nests.check(|inner| seating.find(inner).is_some());
         let mut all = Vec::new();
         for (index, client) in self.iter() {
             let mut prev = NIL;

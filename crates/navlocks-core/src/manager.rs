@@ -10,6 +10,7 @@ mod shards;
 mod snapshot;
 mod blockers;
 mod deadlock;
+mod graph;
 mod cycle;
 mod survey;
 
@@ -20,7 +21,7 @@ use alloc::vec::Vec;
 use core::borrow::Borrow;
 
 pub use blockers::Blockers;
-pub use deadlock::{Deadlock, DeadlockPolicy};
+pub use deadlock::{Deadlock, DeadlockPolicy, Step};
 pub use snapshot::{RequestInfo, Snapshot, State};
 pub use survey::{QueueView, Queued, Waiter};
 

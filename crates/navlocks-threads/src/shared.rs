@@ -157,6 +157,25 @@ impl<W: Wake> SharedHost<W> {
         self.input(member, post, |host, sink| host.request(member, number, request, tag, sink))
     }
 
+    /// Requests a lock within a held one, as [`Host::request_within`].
+    ///
+    /// # Errors
+    ///
+    /// The request was refused. Nothing of it is left.
+    pub fn request_within(
+        &self,
+        outer: Option<u64>,
+        member: Member,
+        number: u64,
+        request: &Request,
+        tag: Option<Name>,
+        post: &mut impl Post,
+    ) -> Result<(RequestId, Answer), HostError> {
+        self.input(member, post, |host, sink| {
+            host.request_within(outer, member, number, request, tag, sink)
+        })
+    }
+
     /// Releases a lock of this client. Returns false when its request of this number holds none.
     #[inline]
     pub fn release(&self, member: Member, number: u64, post: &mut impl Post) -> bool {
@@ -267,11 +286,13 @@ impl<W: Wake> SharedHost<W> {
         found.map(|info| manager.blockers(info.request)).unwrap_or_default()
     }
 
-    /// Returns the clients that wait for each other, with their names.
+    /// Returns the certain deadlocks, then the possible ones, each with the names of its clients.
     pub fn deadlocks(&self, member: Member) -> Vec<(Vec<Name>, Deadlock)> {
         let State { host, mailboxes } = &*self.lock();
-        let deadlocks = host.manager(member).map(|manager| manager.deadlocks());
-        let named = deadlocks.unwrap_or_default().into_iter().map(|deadlock| {
+        let manager = host.manager(member).into_iter();
+        let deadlocks =
+            manager.flat_map(|manager| [manager.deadlocks(), manager.possible_deadlocks()]);
+        let named = deadlocks.flatten().map(|deadlock| {
             let members = deadlock.clients.iter().filter_map(|&id| host.member(member, id));
             let names = members.filter_map(|member| mailboxes.name(member).cloned());
             (names.collect(), deadlock)

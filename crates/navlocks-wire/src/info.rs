@@ -18,9 +18,9 @@ pub struct Info {
     pub token: Option<u64>,
     /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
-    /// The client under whose lock its program runs, if there is one.
+    /// The held request within which it was made, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ClientKey>,
+    pub within: Option<RequestKey>,
     /// Its process, or the command of its `navlocks run`, is stopped, as by Ctrl-Z.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
@@ -135,13 +135,19 @@ pub struct UnclaimedSession {
     pub held: u64,
 }
 
-/// Clients that wait for each other.
+/// Requests that wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cycle {
     /// The clients.
     pub clients: Vec<ClientKey>,
     /// The requests, held and pending, that make the cycle.
     pub requests: Vec<RequestKey>,
+    /// The lock that waits for itself, if the cycle is of that holder alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outer: Option<RequestKey>,
+    /// The cycle is one only because requests share a client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub possible: bool,
 }
 
 /// Modes by their names in the standard, or a limit; exclusive is the default.

@@ -43,6 +43,7 @@ pub use to_client::{
 };
 pub use to_service::{
     Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService, Watch,
+    Within,
 };
 pub use version::{
     OFFERED_SUBPROTOCOLS, SUBPROTOCOL, SUBPROTOCOLS, TOKEN_SUBPROTOCOL, VERSION, choose_subprotocol,

@@ -4,7 +4,7 @@ use navlocks_core::{Mode, Name, Wait};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::id::{ClientKey, RequestKey};
+use super::id::RequestKey;
 use super::info::mode;
 use super::name::{Names, optional, single};
 
@@ -53,10 +53,6 @@ pub struct Hello {
     /// The lease that the client prefers, in milliseconds. The welcome has the real one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// The client of the parent process, which waits for this one while it holds its locks. The
-    /// search for deadlocks uses it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ClientKey>,
     /// The client cannot reach the node that owns its locks: a node that does not own them carries
     /// the messages there instead of answering `moved`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -133,6 +129,10 @@ pub struct Request {
     /// The longest time for which the lock is held, in milliseconds: after that it is lost.
     #[serde(default, with = "max_hold", skip_serializing_if = "Option::is_none")]
     pub max_hold_ms: Option<u64>,
+    /// The held request within which this one is made, and which is kept until this one is over:
+    /// the search for deadlocks uses it. One that is over counts as missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Within>,
     /// In a claim: the fencing token under which the client holds the lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
@@ -156,6 +156,31 @@ pub enum Watch {
     /// Watches a lock once: an event `contended` follows when a request waits for it, at once if
     /// one does.
     Contention(u64),
+}
+
+/// A request within which another one is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Within {
+    /// One of the same session, by its number.
+    Own(#[serde(deserialize_with = "number")] u64),
+    /// One of the program that started this one.
+    Other(RequestKey),
+}
+
+impl Within {
+    /// Names a request in this session.
+    pub fn in_session(session: u32, key: RequestKey) -> Self {
+        if key.session == session { Self::Own(key.request) } else { Self::Other(key) }
+    }
+
+    /// Returns the key of the request, named in this session.
+    pub fn key(self, session: u32) -> RequestKey {
+        match self {
+            Self::Own(request) => RequestKey::new(session, request),
+            Self::Other(key) => key,
+        }
+    }
 }
 
 /// A lock and the mode that it is to have, or has.

@@ -1,13 +1,16 @@
-//! Deadlocks: clients that wait for each other, and the policy of a lock space about them.
+//! Deadlocks: locks that wait for each other, and the policy of a lock space about them.
 //!
-//! # One client for each unit of work
+//! # Requests within a lock
 //!
-//! The search for deadlocks knows clients, not tasks. A wait of a client for itself is no deadlock,
-//! because another task may release, so tasks that share a client, as clones of
-//! [`Locks`](crate::Locks) do, hide the deadlocks among them. Between two clients, each is taken to
-//! keep its locks until all its requests are granted. Give each task a client of its own: in a web
-//! server one for each request that it handles. A client costs little, and ends with the last
-//! handle, request and lock of it.
+//! A task that holds a lock and requests another one keeps the first until it has the second. Only
+//! the task knows that, so it says so: [`Lock::request`](crate::Lock::request) makes a request
+//! within a lock. A cycle of such waits is [certain](Cycle::is_certain), and a policy reports or
+//! refuses the request that closes it. Tasks that share a client, as clones of
+//! [`Locks`](crate::Locks) do, need no care.
+//!
+//! Where requests are made within no lock, a cycle of clients is only possible, because one of them
+//! may have another task that releases. [`Locks::deadlocks`](crate::Locks::deadlocks) returns it
+//! after the certain ones, and no policy refuses it.
 //!
 //! ```
 //! # navlocks::blocking::block_on(async {
@@ -15,20 +18,20 @@
 //!
 //! async fn handle(locks: Locks, from: &str, to: &str) -> Result<(), RequestError> {
 //!     let first = locks.request(from).await?;
-//!     let second = locks.request(to).await?; // refused if that client waits for `from`
+//!     let second = first.request(to).await?; // refused if its holder waits for `from`
 //!     drop((first, second));
 //!     Ok(())
 //! }
 //!
 //! let locks = Locks::builder().deadlocks(DeadlockPolicy::Refuse).build();
-//! // For each HTTP request, and not `locks.clone()`:
-//! handle(locks.new_client(), "a", "b").await?;
+//! handle(locks.clone(), "a", "b").await?;
 //!
-//! // A task that wants a lock of another task of its client waits.
+//! // A task that wants a lock of another task waits.
 //! let held = locks.request("a").await?;
-//! let waits = locks.clone().request("a").timeout(std::time::Duration::from_millis(1));
+//! let waits = locks.request("a").timeout(std::time::Duration::from_millis(1));
 //! assert!(matches!(waits.await.unwrap_err().kind(), RequestErrorKind::TimedOut { .. }));
-//! # drop(held);
+//! // One that holds it would wait for itself.
+//! assert!(matches!(held.request("a").await.unwrap_err().kind(), RequestErrorKind::Deadlock(_)));
 //! # Ok::<(), RequestError>(())
 //! # }).unwrap();
 //! ```
@@ -42,12 +45,24 @@ use navlocks_core::{ClientId, Deadlock, RequestId};
 
 pub use navlocks_core::DeadlockPolicy;
 
-/// Clients that wait for each other.
+/// Requests that wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle(Box<Deadlock>);
 
 impl Cycle {
-    /// Returns the clients, two or more, in order of their serials.
+    /// Returns true if none of its pending requests is granted unless a holder gives up. False if
+    /// it is a cycle only because requests share a client, and it is not known which lock waits.
+    pub fn is_certain(&self) -> bool {
+        self.0.certain
+    }
+
+    /// Returns the lock that waits for itself, if the cycle is of one holder: a request within that
+    /// lock needs one of its names.
+    pub fn outer(&self) -> Option<RequestId> {
+        self.0.outer
+    }
+
+    /// Returns the clients, in order of their serials.
     pub fn clients(&self) -> &[ClientId] {
         &self.0.clients
     }
@@ -66,6 +81,9 @@ impl From<Deadlock> for Cycle {
 
 impl fmt::Display for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(outer) = self.outer() {
+            return f.write_str(&Deadlock::describe_own(outer));
+        }
         let list = |items: Vec<String>| items.join(", ");
         let clients = list(self.clients().iter().map(ToString::to_string).collect());
         let requests = list(self.requests().iter().map(ToString::to_string).collect());

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navlocks_core::BadLimit;
+use navlocks_core::{BadLimit, RequestId};
 
 use crate::error::RequestErrorKind;
 
@@ -15,6 +15,8 @@ pub(crate) struct Extras {
     pub(crate) max_hold: Option<Duration>,
     /// The number that [`Request::limit`](crate::Request::limit) got, if it is no limit.
     pub(crate) bad_limit: Option<BadLimit>,
+    /// The held lock within which the request is made.
+    pub(crate) within: Option<RequestId>,
 }
 
 /// The shortest and the longest maximum hold. JavaScript knows the milliseconds of it exactly.

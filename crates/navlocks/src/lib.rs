@@ -95,6 +95,7 @@ compile_error!(
 // In reading order: locks, a request, its guard, questions and events, the backends.
 mod locks;
 mod request;
+mod reentrant;
 mod extras;
 mod future;
 mod timer;
@@ -139,6 +140,7 @@ pub use navlocks_core::{
 #[cfg(feature = "client")]
 pub use query::UnclaimedSession;
 pub use query::{PartitionSnapshot, Place, RequestInfo, Snapshot};
+pub use reentrant::{Entered, Reentrant};
 #[cfg(feature = "client")]
 pub use remote::{Connect, ConnectError, Greeting};
 pub use request::{Request, TryRequest};

@@ -362,7 +362,8 @@ impl Locks {
         self.backend().blockers(self.client().id, request).await
     }
 
-    /// Returns the clients that wait for each other at this moment.
+    /// Returns the cycles of requests that wait for each other at this moment: first the certain
+    /// ones, then those that are possible, because it is not known which lock of a client waits.
     ///
     /// # Errors
     ///
@@ -426,6 +427,25 @@ impl IntoFuture for Connect {
 }
 
 impl Lock {
+    /// Makes a request within this lock, whose holder keeps it until the request is over, as
+    /// [`Request::within`]. Further as [`Locks::request`].
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// use navlocks::RequestErrorKind;
+    ///
+    /// let account = locks.request("account").await?;
+    /// let audit = account.request("audit").await?;
+    /// let error = audit.request("account").await.unwrap_err(); // would wait for ever
+    /// assert!(matches!(error.kind(), RequestErrorKind::Deadlock(_)));
+    /// # Ok::<(), navlocks::RequestError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn request(&self, scope: impl Into<Scope>) -> Request {
+        self.locks().request(scope).within(self.request_id())
+    }
+
     /// Returns the client of the request, for further requests.
     pub fn locks(&self) -> Locks {
         Locks { owners: Owners::of_client(self.owner.client.clone()) }

@@ -50,8 +50,8 @@ pub struct RequestInfo {
     pub pid: Option<u32>,
     /// Otherwise the process as the client described it to the service: `4711@host`.
     pub process: Option<Arc<str>>,
-    /// The client under whose lock its program runs, as below `navlocks run`. Known to a service.
-    pub parent: Option<ClientId>,
+    /// The held lock [within](crate::Request::within) which it was made.
+    pub within: Option<RequestId>,
     /// True if a service knows that its process is stopped, as by Ctrl-Z.
     pub stopped: bool,
 }
@@ -116,7 +116,7 @@ impl RequestInfo {
         info: navlocks_core::RequestInfo,
         more: impl FnOnce(RequestId) -> (Option<Arc<str>>, Duration),
     ) -> Self {
-        let navlocks_core::RequestInfo { request, client, scope, mode, token, .. } = info;
+        let navlocks_core::RequestInfo { request, client, scope, mode, token, within, .. } = info;
         let (tag, age) = more(request);
         Self {
             request,
@@ -128,7 +128,7 @@ impl RequestInfo {
             age,
             pid: None,
             process: None,
-            parent: None,
+            within,
             stopped: false,
         }
     }

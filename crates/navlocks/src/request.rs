@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use navlocks_core::{Mode, Scope, Wait};
+use navlocks_core::{Mode, RequestId, Scope, Wait};
 
 use crate::backend::{Answer, Blocking};
 use crate::blocking::block_on;
@@ -149,6 +149,18 @@ impl Request {
         self
     }
 
+    /// Says that the request is made within this held lock, whose holder keeps it until the request
+    /// is over: a lock of the same client, or the one under which the program runs. As
+    /// [`Lock::request`]; a lock that is over has no effect.
+    ///
+    /// Waits between holders are what a [deadlock](crate::deadlock) is made of. A request that
+    /// would wait for its own outer lock fails at once, with
+    /// [`Deadlock`](RequestErrorKind::Deadlock).
+    pub fn within(mut self, outer: RequestId) -> Self {
+        self.extras.get_or_insert_default().within = Some(outer);
+        self
+    }
+
     /// Attaches a text that queries and events show with this request.
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
         self.extras.get_or_insert_default().tag = Some(tag.into());
@@ -232,11 +244,17 @@ impl Request {
         }
     }
 
+    /// Returns the first wrong argument.
+    #[inline]
+    pub(crate) fn error(&self) -> Option<RequestErrorKind> {
+        self.extras.as_deref().and_then(Extras::error)
+    }
+
     /// Sends the request to the backend of its client.
     #[inline]
     pub(crate) fn send(&self, waker: &Waker) -> Answer {
         let extras = self.extras.as_deref();
-        if let Some(error) = extras.and_then(Extras::error) {
+        if let Some(error) = self.error() {
             return Answer::Failed(error);
         }
         let Owner { backend, sender, client, .. } = &*self.owner;
@@ -312,6 +330,11 @@ impl TryRequest {
     /// Limits how long the lock is held: see [`Request::max_hold`].
     pub fn max_hold(self, time: Duration) -> Self {
         Self(self.0.max_hold(time))
+    }
+
+    /// Says that the request is made within a held lock: see [`Request::within`].
+    pub fn within(self, outer: RequestId) -> Self {
+        Self(self.0.within(outer))
     }
 
     /// Attaches a text that queries and events show with this request.

@@ -3,8 +3,8 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use navlocks_core::kit::{Group, Member};
-use navlocks_core::{Mode, Name, Request, Scope, Wait};
+use navlocks_core::kit::{Group, HostError, Member, SpaceError};
+use navlocks_core::{Deadlock, Mode, Name, Request, Scope, Wait};
 use navlocks_threads::SharedHost;
 
 use crate::mail::{HOST, Postbag, Waker};
@@ -144,6 +144,34 @@ function!(
         });
         let (id, _) = made.map_err(|_| Failure("the lock space refuses this request"))?;
         env.number(id.serial() as f64)
+    }
+);
+
+function!(
+    /// `requestWithin(handle, scope, how, tag)`: requests a lock within the one whose number stands
+    /// in the array instead of the count of mail. Returns the request's id, or the sentence, the
+    /// serials and the outer lock of a deadlock of that lock with itself.
+    MakeRequestWithin,
+    c"requestWithin",
+    |env, instance, &[handle, scope, how, tag]| {
+        let request = get_request(env, scope, how)?;
+        let tag = if env.is_undefined(tag) { None } else { Some(get_name(env, tag)?) };
+        let client = instance.client(env, handle)?;
+        let outer = Some(client.post.numbers()[1] as u64);
+        let made = client.with_mail(|host, member, number, mail| {
+            host.request_within(outer, member, number, &request, tag, mail)
+        });
+        match made {
+            Ok((id, _)) => env.number(id.serial() as f64),
+            Err(HostError::Refused(SpaceError::Deadlock(deadlock))) => {
+                let outer = deadlock.outer.unwrap_or(deadlock.requests[0]);
+                let sentence = Name::from(&*Deadlock::describe_own(outer.serial()));
+                let serials = report::serials(env, &deadlock.requests)?;
+                let outer = report::serials(env, &[outer])?;
+                report::list(env, &[report::names(env, &[sentence])?, serials, outer])
+            }
+            Err(_) => Err(Failure("the lock space refuses this request")),
+        }
     }
 );
 
@@ -294,8 +322,8 @@ function!(
 );
 
 function!(
-    /// `deadlocks(handle)`: returns for each the names of its clients, and the serials of its
-    /// requests.
+    /// `deadlocks(handle)`: returns for each the names of its clients, the serials of its requests,
+    /// and whether it is certain, as 1 or 0.
     Deadlocks,
     c"deadlocks",
     |env, instance, &[handle, ..]| {
@@ -304,7 +332,8 @@ function!(
             .iter()
             .map(|(clients, deadlock)| {
                 let requests = report::serials(env, &deadlock.requests)?;
-                report::list(env, &[report::names(env, clients)?, requests])
+                let certain = env.numbers(&[f64::from(u8::from(deadlock.certain))])?;
+                report::list(env, &[report::names(env, clients)?, requests, certain])
             })
             .collect();
         report::list(env, &pairs?)
@@ -329,6 +358,7 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
     exports.add::<Open>()
         && exports.add::<Close>()
         && exports.add::<MakeRequest>()
+        && exports.add::<MakeRequestWithin>()
         && exports.add::<Release>()
         && exports.add::<Cancel>()
         && exports.add::<Expire>()

@@ -12,8 +12,8 @@ use crate::mail;
 use crate::napi::{Env, Failure, Result, Value};
 
 /// The numbers of each entry: serial, limit, index of the client's name, count of names, token,
-/// time.
-const NUMBERS: usize = 6;
+/// time, serial of the outer lock.
+const NUMBERS: usize = 7;
 
 /// JavaScript has no strings of more than half a billion code units.
 const TOO_LONG: Failure =
@@ -42,6 +42,7 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
             lock.scope.names().len() as f64,
             lock.token.map_or(0.0, |token| token.get() as f64),
             lock.since as f64,
+            lock.within.map_or(0.0, |outer| outer.serial() as f64),
         ]);
         for name in lock.scope.names() {
             names.extend(name.encode_utf16());

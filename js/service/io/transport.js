@@ -1,7 +1,7 @@
 // The transport of one client of a lock service. Clients of several partitions share a session.
 
 import { mapped } from '../../internal/lists.js';
-import { fullSnapshot, isRequestKey, standardSnapshot } from '../wire.js';
+import { cycleOf, fullSnapshot, isRequestKey, standardSnapshot } from '../wire.js';
 
 export class ServiceTransport {
   #driver;
@@ -102,7 +102,7 @@ export class ServiceTransport {
   }
 
   deadlocks() {
-    return this.#ask('deadlocks', ({ deadlocks }) => mapped(deadlocks, ({ clients, requests }) => ({ clients, ids: requests })));
+    return this.#ask('deadlocks', ({ deadlocks }) => mapped(deadlocks, cycleOf));
   }
 
   forceRelease(name) {

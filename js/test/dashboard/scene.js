@@ -49,8 +49,8 @@ export async function startScene(service) {
   const [one, two] = holders;
   await one.hold(1, 'stock/warehouse-3', { tag: 'restock' });
   await two.hold(1, 'orders/pending', { tag: 'pick-orders' });
-  one.request(2, 'orders/pending', { tag: 'restock' });
-  two.request(2, 'stock/warehouse-3', { tag: 'pick-orders' });
+  one.request(2, 'orders/pending', { tag: 'restock', within: 1 });
+  two.request(2, 'stock/warehouse-3', { tag: 'pick-orders', within: 1 });
 
   // Locks that are held for short times.
   let over = false;

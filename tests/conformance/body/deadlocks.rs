@@ -1,4 +1,4 @@
-//! Clients that wait for each other, under each policy.
+//! Locks that wait for each other, under each policy.
 
 use navlocks::EventKind;
 use navlocks::{DeadlockPolicy, Locks, RequestError, RequestErrorKind};
@@ -12,15 +12,15 @@ use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 use DeadlockPolicy::{Ignore, Refuse, Report};
 
 #[test]
-fn default_policy_keeps_the_cycle_and_the_query_reports_it() {
+fn b01_default_policy_keeps_the_cycle_and_the_query_reports_it() {
     let arm = Arm::start(Ignore);
     let [one, two, other] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
-    let wants_b = queue(&one, one.request("b"), "wants b");
+    let wants_b = queue(&one, a.request("b"), "wants b");
     assert_eq!(soon(one.deadlocks()).unwrap(), []);
     let mut events = subscribe(&two);
-    let wants_a = queue(&two, two.request("a"), "wants a");
+    let wants_a = queue(&two, b.request("a"), "wants a");
     assert_eq!(words(&received(&two, &mut events)), ["wants a requested"]);
     let now = shows(&other, ["a", "b"], ["wants b", "wants a"]);
     let cycles = soon(other.deadlocks()).unwrap();
@@ -44,14 +44,14 @@ fn default_policy_keeps_the_cycle_and_the_query_reports_it() {
 }
 
 #[test]
-fn report_policy_reports_the_closing_request_which_waits() {
+fn b01_report_policy_reports_the_closing_request_which_waits() {
     let arm = Arm::start(Report);
     let [one, two] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
     let mut events = subscribe(&two);
-    let _wants_b = queue(&one, one.request("b"), "wants b");
-    let wants_a = queue(&two, two.request("a"), "wants a");
+    let _wants_b = queue(&one, a.request("b"), "wants b");
+    let wants_a = queue(&two, b.request("a"), "wants a");
     let seen = received(&two, &mut events);
     let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
     assert_eq!(words(&seen), expected);
@@ -66,13 +66,13 @@ fn report_policy_reports_the_closing_request_which_waits() {
 }
 
 #[test]
-fn refuse_policy_refuses_the_closing_request_with_the_cycle() {
+fn b01_refuse_policy_refuses_the_closing_request_with_the_cycle() {
     let arm = Arm::start(Refuse);
     let [one, two] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
-    let wants_b = queue(&one, one.request("b"), "wants b");
-    let error = soon(two.request("a").tag("refused")).unwrap_err();
+    let wants_b = queue(&one, a.request("b"), "wants b");
+    let error = soon(b.request("a").tag("refused")).unwrap_err();
     let RequestErrorKind::Deadlock(cycle) = error.kind() else { panic!("{error}") };
     let mut clients = [one.client_id(), two.client_id()];
     clients.sort();
@@ -99,9 +99,9 @@ fn refused_request_leaves_no_trace() {
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b").shared(), "b");
     let mut contended = Task::start(a.contended());
-    let wants_b = queue(&one, one.request("b"), "wants b");
+    let wants_b = queue(&one, a.request("b"), "wants b");
     let mut events = subscribe(&other);
-    let refused = soon(two.request("a").tag("refused")).unwrap_err();
+    let refused = soon(b.request("a").tag("refused")).unwrap_err();
     assert!(matches!(refused.kind(), RequestErrorKind::Deadlock(_)));
     shows(&two, ["a", "b"], ["wants b"]);
     // No request blocked another one at any moment.
@@ -120,11 +120,11 @@ fn refused_request_leaves_no_trace() {
 /// the cycle.
 fn ring(clients: &[Locks; 3]) -> Result<(), RequestError> {
     let names = ["a", "b", "c"];
-    let _held: Vec<_> =
+    let held: Vec<_> =
         clients.iter().zip(names).map(|(client, name)| hold(client.request(name), name)).collect();
-    let _first = queue(&clients[0], clients[0].request("b"), "a wants b");
-    let _second = queue(&clients[1], clients[1].request("c"), "b wants c");
-    soon(clients[2].request("a")).map(drop)
+    let _first = queue(&clients[0], held[0].request("b"), "a wants b");
+    let _second = queue(&clients[1], held[1].request("c"), "b wants c");
+    soon(held[2].request("a")).map(drop)
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn refuse_policy_refuses_a_cycle_of_three() {
 }
 
 #[test]
-fn client_that_waits_for_itself_is_not_refused() {
+fn b02_client_that_waits_for_itself_is_not_refused() {
     let arm = Arm::start(Refuse);
     let [server, other] = arm.clients();
     let mut events = subscribe(&other);
@@ -183,4 +183,57 @@ fn requests_for_whole_scopes_cannot_deadlock() {
             });
         }
     });
+}
+
+#[test]
+fn b02_cycle_of_clients_within_no_lock_is_possible_and_not_refused() {
+    let arm = Arm::start(Refuse);
+    let [one, two] = arm.clients();
+    let a = hold(one.request("a"), "a");
+    let b = hold(two.request("b"), "b");
+    let wants_b = queue(&one, one.request("b"), "wants b");
+    let wants_a = queue(&two, two.request("a"), "wants a");
+    let cycles = soon(one.deadlocks()).unwrap();
+    assert_eq!((cycles.len(), cycles[0].is_certain(), cycles[0].requests().len()), (1, false, 4));
+    drop(a);
+    drop(wants_a.join().unwrap());
+    drop(b);
+    drop(wants_b.join().unwrap());
+}
+
+#[test]
+fn b04_request_that_waits_for_its_own_outer_lock_fails_at_once_and_names_it() {
+    for policy in [Ignore, Refuse] {
+        let arm = Arm::start(policy);
+        let [one] = arm.clients();
+        let outer = hold(one.request("a"), "outer");
+        let between = hold(outer.request("b"), "between");
+        let error = soon(between.request("a")).unwrap_err();
+        let RequestErrorKind::Deadlock(cycle) = error.kind() else { panic!("{error}") };
+        assert_eq!(cycle.outer(), Some(outer.request_id()));
+        assert!(error.to_string().contains(&outer.request_id().to_string()), "{error}");
+        // Others wait for it as before, and a task that names no lock does.
+        let beside = queue(&one, one.request("a"), "beside");
+        assert_eq!(soon(one.query()).unwrap().held[1].within, Some(outer.request_id()));
+        drop((between, outer));
+        drop(beside.join().unwrap());
+    }
+}
+
+#[test]
+fn b06_reentrant_request_works_under_its_outer_lock() {
+    let arm = Arm::start(Refuse);
+    let [one] = arm.clients();
+    let outer = hold(one.request(["a", "b"]).shared(), "outer");
+    let inner = soon(outer.request("a").shared().reentrant(&outer)).unwrap();
+    assert_eq!(inner.request_id(), outer.request_id());
+    drop(inner);
+    assert_eq!(outer.loss(), None, "the outer lock is still held");
+    // A stricter mode and further names need a lock of their own.
+    let error = soon(outer.request("a").reentrant(&outer)).unwrap_err();
+    assert!(matches!(error.kind(), RequestErrorKind::Deadlock(_)), "{error}");
+    let other = soon(outer.request("c").reentrant(&outer)).unwrap();
+    assert_ne!(other.request_id(), outer.request_id());
+    let ran = outer.request("b").shared().reentrant(&outer).with(async |lock| lock.request_id());
+    assert_eq!(soon(ran), Ok(outer.request_id()));
 }

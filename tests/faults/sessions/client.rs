@@ -432,6 +432,7 @@ fn request(names: &[Arc<str>], mode: Mode, wait: Wait) -> wire::Request {
         tag: None,
         token: None,
         max_hold_ms: None,
+        within: None,
         place: None,
         ms: None,
     }

@@ -78,6 +78,8 @@ pub struct Scopes {
     requests_made: usize,
     next_token: u64,
     events: VecDeque<Event>,
+    /// The held request within which another one was made, by that other one.
+    outers: BTreeMap<RequestNo, RequestNo>,
 }
 
 impl Default for Scopes {
@@ -90,6 +92,7 @@ impl Default for Scopes {
             requests_made: 0,
             next_token: 1,
             events: VecDeque::new(),
+            outers: BTreeMap::new(),
         }
     }
 }
@@ -102,7 +105,10 @@ impl Scopes {
             Input::Join => Answer::Joined(self.join()),
             Input::Request { client, ref scope, mode, wait } => {
                 match self.request(client, scope, mode, wait) {
-                    Ok((request, decided)) => Answer::Made(request, decided),
+                    Ok((request, decided)) => {
+                        self.nest(request, client);
+                        Answer::Made(request, decided)
+                    }
                     Err(refusal) => Answer::Refused(refusal),
                 }
             }
@@ -181,6 +187,25 @@ impl Scopes {
             }
         }
         Ok((request, self.take_decision(request)))
+    }
+
+    /// Makes most requests within the latest lock: of every third request the one of its client, of
+    /// another third that of any client, as of a program that started this one.
+    fn nest(&mut self, request: RequestNo, client: ClientNo) {
+        let is_of = |lock: &&Entry| match request % 3 {
+            1 => lock.client == client,
+            2 => true,
+            _ => false,
+        };
+        let earlier = self.held.iter().filter(|lock| lock.request < request).filter(is_of);
+        if let Some(outer) = earlier.map(|lock| lock.request).max() {
+            self.outers.insert(request, outer);
+        }
+    }
+
+    /// Returns the request within which this one was made, if it was made within one.
+    pub fn outer(&self, request: RequestNo) -> Option<RequestNo> {
+        self.outers.get(&request).copied()
     }
 
     /// Takes the grant of a new request out of the events: it is the answer, and never an event.
@@ -497,12 +522,27 @@ impl Scopes {
 
     /// Returns the blockers of the request.
     pub fn blockers(&self, request: RequestNo) -> Blockers {
-        Live { held: &self.held, queue: &self.queue }.blockers(request)
+        self.waits().blockers(request)
+    }
+
+    fn waits(&self) -> Live<'_> {
+        Live { held: &self.held, queue: &self.queue, outers: &self.outers }
     }
 
     /// Returns each deadlock once, in the order of their first requests.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
-        Live { held: &self.held, queue: &self.queue }.deadlocks()
+        self.waits().deadlocks()
+    }
+
+    /// Returns the same for requests of which none was made within another one.
+    pub fn cycles_of_clients(&self) -> Vec<Deadlock> {
+        self.waits().cycles_of_clients()
+    }
+
+    /// Returns each cycle that is possible and not certain once, in the order of their first
+    /// requests.
+    pub fn possible_deadlocks(&self) -> Vec<Deadlock> {
+        self.waits().possible_deadlocks()
     }
 
     /// Returns how many requests were ever made; their numbers are below this.

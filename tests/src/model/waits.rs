@@ -1,5 +1,7 @@
 //! The waits-for relation, by comparing every pair.
 
+use std::collections::BTreeMap;
+
 use super::scopes::{Entry, conflict, in_the_way};
 use super::words::{Blockers, Deadlock, RequestNo};
 
@@ -9,6 +11,8 @@ use super::words::{Blockers, Deadlock, RequestNo};
 pub(super) struct Live<'a> {
     pub(super) held: &'a [Entry],
     pub(super) queue: &'a [Entry],
+    /// The request within which another one was made, by that other one.
+    pub(super) outers: &'a BTreeMap<RequestNo, RequestNo>,
 }
 
 impl Live<'_> {
@@ -25,10 +29,54 @@ impl Live<'_> {
         Blockers { hard: requests(hard), soft: requests(soft) }
     }
 
-    /// Returns the deadlocks. A pending entry waits for every earlier live entry that conflicts. A
-    /// client waits for another one through the entries from its pending request to a lock of the
-    /// other. Clients that can all reach each other are a deadlock, with the entries between them.
+    /// Returns the certain deadlocks. A pending entry waits for every earlier live entry that
+    /// conflicts, and a held one for all that were made within it. Entries that can all reach each
+    /// other are a deadlock.
     pub(super) fn deadlocks(self) -> Vec<Deadlock> {
+        let entries: Vec<&Entry> = self.held.iter().chain(self.queue).collect();
+        let held = self.held.len();
+        let mut reach = vec![vec![false; entries.len()]; entries.len()];
+        for from in 0..entries.len() {
+            for to in 0..entries.len() {
+                reach[from][to] = if from < held {
+                    self.outers.get(&entries[to].request) == Some(&entries[from].request)
+                } else {
+                    to < from && conflict(entries[to], entries[from])
+                };
+            }
+        }
+        for through in 0..entries.len() {
+            let onward = reach[through].clone();
+            for row in reach.iter_mut().filter(|row| row[through]) {
+                row.iter_mut().zip(&onward).for_each(|(reached, &more)| *reached |= more);
+            }
+        }
+        let mut found: Vec<Deadlock> = Vec::new();
+        for one in (0..entries.len()).filter(|&one| reach[one][one]) {
+            let together = |&other: &usize| reach[one][other] && reach[other][one];
+            let part: Vec<&Entry> =
+                (0..entries.len()).filter(together).map(|other| entries[other]).collect();
+            found.push(of_entries(&part));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Returns the deadlocks that are possible and not certain.
+    pub(super) fn possible_deadlocks(self) -> Vec<Deadlock> {
+        let certain = self.deadlocks();
+        let is_certain =
+            |request: &RequestNo| certain.iter().any(|it| it.requests.contains(request));
+        let mut found = self.cycles_of_clients();
+        found.retain(|possible| !possible.requests.iter().any(is_certain));
+        found
+    }
+
+    /// Returns the deadlocks if every lock of a client waits. A pending entry waits for every
+    /// earlier live entry that conflicts. A client waits for another one through the entries from
+    /// its pending request to a lock of the other. Clients that can all reach each other are a deadlock, with the entries between them.
+    pub(super) fn cycles_of_clients(self) -> Vec<Deadlock> {
         let entries: Vec<&Entry> = self.held.iter().chain(self.queue).collect();
         let held = self.held.len();
 
@@ -88,12 +136,7 @@ impl Live<'_> {
                 .map(|via| entries[via])
                 .collect();
             if !component.is_empty() {
-                let mut requests: Vec<_> = component.iter().map(|entry| entry.request).collect();
-                requests.sort_unstable();
-                let mut clients: Vec<_> = component.iter().map(|entry| entry.client).collect();
-                clients.sort_unstable();
-                clients.dedup();
-                found.push(Deadlock { requests, clients });
+                found.push(of_entries(&component));
             }
         }
         // Each client found the same component.
@@ -101,4 +144,13 @@ impl Live<'_> {
         found.dedup();
         found
     }
+}
+
+fn of_entries(entries: &[&Entry]) -> Deadlock {
+    let mut requests: Vec<_> = entries.iter().map(|entry| entry.request).collect();
+    requests.sort_unstable();
+    let mut clients: Vec<_> = entries.iter().map(|entry| entry.client).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    Deadlock { requests, clients }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use navlocks::{
-    Limit, Lock, Locks, Mode, RequestError, RequestErrorKind, RequestInfo, Scope, Snapshot,
+    Limit, Lock, Locks, Mode, RequestError, RequestErrorKind, RequestId, RequestInfo, Scope,
+    Snapshot,
 };
 use navlocks_wire::{self as wire, Names};
 
@@ -94,7 +95,7 @@ impl Acquire {
             let limit = limit.min(target.answer_timeout);
             #[allow(clippy::async_yields_async, reason = "it is awaited after the greeting")]
             let early = async |locks: &Locks| {
-                let mut requested = self.request(locks, scope, left);
+                let mut requested = self.request(locks, scope, left, target.outer());
                 requested.begin().await;
                 requested
             };
@@ -132,9 +133,18 @@ impl Acquire {
         self.if_available || timeout == Some(Duration::ZERO)
     }
 
-    fn request(&self, locks: &Locks, scope: &Scope, timeout: Option<Duration>) -> Requested {
+    fn request(
+        &self,
+        locks: &Locks,
+        scope: &Scope,
+        timeout: Option<Duration>,
+        outer: Option<RequestId>,
+    ) -> Requested {
         let mut request =
             locks.request(scope).tag(self.tag.clone().unwrap_or_default()).mode(self.mode());
+        if let Some(outer) = outer {
+            request = request.within(outer);
+        }
         if let Some(time) = self.max_hold {
             request = request.max_hold(time);
         }
@@ -365,7 +375,7 @@ pub(super) fn environment(lock: &Lock, target: &Target) -> Vec<(&'static str, Op
         ("NAVLOCKS_NAMES", Some(wire::write(&Names(lock.scope().clone())))),
         ("NAVLOCKS_NAME", single),
         ("NAVLOCKS_MODE", Some(lock.mode().to_string())),
-        (target::PARENT_VARIABLE, target.lineage(&lock.locks())),
+        (target::OUTER_VARIABLE, target.outer_value(lock)),
     ];
     all.extend(target.variables());
     all

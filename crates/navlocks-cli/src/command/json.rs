@@ -53,7 +53,7 @@ struct Entry<'a> {
     ms: u128,
     /// The client under whose lock its program runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<String>,
+    within: Option<String>,
     /// Its process is stopped.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
@@ -73,7 +73,7 @@ impl<'a> From<&'a RequestInfo> for Entry<'a> {
             },
             token: info.token.map(navlocks::FencingToken::get),
             ms: info.age.as_millis(),
-            parent: info.parent.map(|parent| parent.to_string()),
+            within: info.within.map(|outer| outer.to_string()),
             stopped: info.stopped,
         }
     }

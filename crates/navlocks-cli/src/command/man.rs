@@ -65,7 +65,7 @@ const ENVIRONMENT: [(&str, &str); 14] = [
         "Set for a command or shell under a lock: larger than every token before.",
     ),
     (
-        "NAVLOCKS_CLIENT",
+        "NAVLOCKS_REQUEST",
         "Set for a command or shell under a lock: by it deadlocks of nested runs are found.",
     ),
     ("LISTEN_FDS, LISTEN_PID", "Sockets that were opened for serve."),

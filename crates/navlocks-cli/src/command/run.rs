@@ -24,9 +24,9 @@ use crate::run::{Ending, OnLoss, Rules, supervise};
 /// COMMAND has the terminal, the input, the signals and the exit status that it would have without
 /// navlocks. Its environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that
 /// of every holder before; NAVLOCKS_NAMES, the names as a JSON array; NAVLOCKS_NAME, if it is only
-/// one; NAVLOCKS_MODE, exclusive, shared or such as limit 4; NAVLOCKS_CLIENT, by which deadlocks of
-/// commands that run others under locks are found. If --url names the service, NAVLOCKS_URL and the
-/// files of --token-file and --ca-file lead commands of navlocks in it to the same one.
+/// one; NAVLOCKS_MODE, exclusive, shared or such as limit 4; NAVLOCKS_REQUEST, by which deadlocks
+/// of commands that run others under locks are found. If --url names the service, NAVLOCKS_URL and
+/// the files of --token-file and --ca-file lead commands of navlocks in it to the same one.
 ///
 /// A service of the user's own that ends is started again, and COMMAND goes on with its lock. If
 /// the lock is lost, because it was stolen or the network was broken for too long, COMMAND and all

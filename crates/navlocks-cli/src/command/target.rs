@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::{Connect, ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
-use navlocks_wire::{ClientKey, FaultCode};
+use navlocks::{
+    Connect, ConnectError, Lock, Locks, PartitionSnapshot, QueryError, RequestId, Snapshot,
+};
+use navlocks_wire::{FaultCode, RequestKey};
 
 use super::waits::quoted;
 use super::{duration, recovery};
@@ -16,8 +18,8 @@ use crate::service_dir::{Found, ServiceDir};
 /// The variable with the access token. Arguments can be read by every user of the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
 
-/// The variable with the client under whose lock a command runs, and that client's service.
-pub(super) const PARENT_VARIABLE: &str = "NAVLOCKS_CLIENT";
+/// The variable with the lock under which a command runs, and the service of that lock.
+pub(super) const OUTER_VARIABLE: &str = "NAVLOCKS_REQUEST";
 
 /// Attempts to connect to a service that ends during the handshake, and the pause between them.
 const GREETINGS_MAX: u32 = 50;
@@ -175,13 +177,26 @@ impl Target {
         }
     }
 
-    /// Returns the value of [`PARENT_VARIABLE`] for a command under a lock of this client.
-    pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
-        let url = match self.url() {
-            Some(url) => absolute(url),
-            None => ServiceDir::of_user().ok()?.url(),
-        };
-        Some(format!("{} {url}", ClientKey::try_from(locks.client_id()).ok()?))
+    /// Returns the value of [`OUTER_VARIABLE`] for a command under a lock.
+    pub(super) fn outer_value(&self, lock: &Lock) -> Option<String> {
+        let request = RequestKey::try_from(lock.request_id()).ok()?;
+        Some(format!("{request} {}", self.address()?))
+    }
+
+    /// Returns the lock under which this process runs, if it is one of this service.
+    pub(super) fn outer(&self) -> Option<RequestId> {
+        let variable = std::env::var(OUTER_VARIABLE).ok()?;
+        let (request, service) = variable.split_once(' ')?;
+        let request: RequestKey = request.parse().ok()?;
+        (service == self.address()?).then(|| request.into())
+    }
+
+    /// Returns the address of the service for a command in any folder.
+    fn address(&self) -> Option<String> {
+        match self.url() {
+            Some(url) => Some(absolute(url)),
+            None => Some(ServiceDir::of_user().ok()?.url()),
+        }
     }
 
     /// Returns the variables by which commands under a lock find the same service.
@@ -256,9 +271,6 @@ impl Target {
         if let Some(token) = self.token()? {
             connect = connect.token(token);
         }
-        if let Some(parent) = parent(url) {
-            connect = connect.parent(parent);
-        }
         if self.token_in_clear {
             connect = connect.allow_token_in_clear();
         }
@@ -303,9 +315,6 @@ impl Target {
                 connect.unreachable_after(self.answer_timeout).restart_with(start)
             }
         };
-        if let Some(parent) = parent(&url) {
-            connect = connect.parent(parent);
-        }
         // A request may be pending without end; questions have a time limit of their own.
         let connect = connect.answer_timeout(None);
         match tokio::time::timeout(limit, greet(connect, early)).await {
@@ -352,13 +361,6 @@ async fn greet<T>(
     let requested = early(&locks).await;
     greeting.await?;
     Ok((locks, requested))
-}
-
-/// Returns the client under whose lock this process runs, if it is a client of this service.
-fn parent(url: &str) -> Option<ClientKey> {
-    let variable = std::env::var(PARENT_VARIABLE).ok()?;
-    let (client, service) = variable.split_once(' ')?;
-    client.parse().ok().filter(|_| service == absolute(url))
 }
 
 /// Returns the address of a service for a command in any folder.

@@ -21,6 +21,8 @@ pub(super) struct Waits {
     pub(super) pending: Vec<RequestId>,
     blockers: BTreeMap<RequestId, Blockers>,
     pub(super) cycles: Vec<Cycle>,
+    /// Cycles that are none if tasks of one client do not wait for each other.
+    possible: Vec<Cycle>,
     /// The number of pending requests that were not looked at.
     pub(super) left_out: usize,
     /// The options of a command that reaches the same locks.
@@ -75,7 +77,8 @@ impl Waits {
     ) -> Result<Self, Failure> {
         let mut waits = Self { options: target.options(), ..Self::default() };
         if !snapshot.pending.is_empty() {
-            waits.cycles = target.answer(locks.deadlocks()).await?;
+            let cycles = target.answer(locks.deadlocks()).await?;
+            (waits.cycles, waits.possible) = cycles.into_iter().partition(Cycle::is_certain);
         }
         let asked: Vec<RequestId> = snapshot
             .pending
@@ -130,8 +133,9 @@ impl Waits {
         let mut edges: Vec<Edge<'_>> =
             self.pending.iter().flat_map(|id| self.edges_of(*id)).collect();
         for blocker in self.pending.iter().filter_map(|id| self.info(*id)) {
-            let is_outer = |info: &&RequestInfo| Some(info.client) == blocker.parent;
-            let waiter = self.all().filter(is_outer).find(|info| info.token.is_some());
+            // Within one program, the same client has both.
+            let outer = blocker.within.and_then(|outer| self.info(outer));
+            let waiter = outer.filter(|outer| outer.client != blocker.client);
             edges.extend(waiter.map(|waiter| Edge { waiter, blocker, over: Over::Command }));
         }
         edges
@@ -141,7 +145,8 @@ impl Waits {
         self.cycles.iter().any(|cycle| cycle.clients().contains(&client))
     }
 
-    /// Returns two lines for each deadlock that a predicate selects: its clients, and a remedy.
+    /// Returns two lines for each deadlock that a predicate selects, its clients and a remedy, and
+    /// a line for each possible one.
     pub(super) fn deadlocks(&self, wanted: impl Fn(&Cycle) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
         for cycle in self.cycles.iter().filter(|cycle| wanted(cycle)) {
@@ -150,7 +155,21 @@ impl Waits {
             lines.push(format!("deadlock of {} clients: {}", names.len(), names.join(", ")));
             lines.extend(self.remedy(cycle));
         }
+        lines.extend(self.possible_deadlocks(wanted));
         lines
+    }
+
+    /// Returns a line for each possible deadlock that a predicate selects.
+    pub(super) fn possible_deadlocks(&self, wanted: impl Fn(&Cycle) -> bool) -> Vec<String> {
+        let line = |cycle: &Cycle| {
+            let names: Vec<String> = cycle.clients().iter().map(|it| self.client(*it)).collect();
+            let count = names.len();
+            format!(
+                "possible deadlock of {count} clients, if it is the holders of their locks that wait: {}",
+                names.join(", ")
+            )
+        };
+        self.possible.iter().filter(|cycle| wanted(cycle)).map(line).collect()
     }
 
     /// Returns a way to break a deadlock.

@@ -133,6 +133,11 @@ impl Client {
     }
 
     /// Requests a name that is held.
+    pub(crate) fn wait_within(&mut self, outer: u64, id: u64, name: &str) {
+        self.send(&json!({"request": {"id": id, "names": [name], "within": outer}}));
+        assert_eq!(self.receive()["pending"]["id"], id);
+    }
+
     pub(crate) fn wait_for(&mut self, id: u64, name: &str) {
         self.send(&json!({"request": {"id": id, "names": [name]}}));
         assert_eq!(self.receive()["pending"]["id"], id);

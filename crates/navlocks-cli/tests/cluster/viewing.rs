@@ -132,8 +132,8 @@ fn deadlocks_and_actions_reach_the_slots_of_a_node() {
         let (mut one, mut two) = (Client::owned(node, &own[1]), Client::owned(node, &own[1]));
         one.hold(1, "a");
         two.hold(1, "b");
-        one.wait_for(2, "b");
-        two.wait_for(2, "a");
+        one.wait_within(1, 2, "b");
+        two.wait_within(1, 2, "a");
         let deadlocks = dashboard.view(&json!("deadlocks"));
         let [ring] = list(&deadlocks, "rings") else { panic!("not one: {deadlocks}") };
         assert_eq!((&ring["space"], list(ring, "hops").len()), (&space, 2));

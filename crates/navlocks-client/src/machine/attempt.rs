@@ -170,7 +170,6 @@ impl<T> Machine<T> {
         let lease = self.settings.lease;
         let hello = Hello {
             partition: self.settings.partition.clone(),
-            parent: self.settings.parent,
             process: self.settings.process.clone(),
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
             ..Hello::default()

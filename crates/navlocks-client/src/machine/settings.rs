@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use navlocks_wire::ClientKey;
-
 use crate::addresses::Addresses;
 
 /// The settings of a session.
@@ -15,8 +13,6 @@ pub struct Settings {
     pub hides_token: bool,
     /// The partition of client 0.
     pub partition: String,
-    /// The client of the parent process.
-    pub parent: Option<ClientKey>,
     /// The process of the client, for people on other machines.
     pub process: Option<String>,
     /// The lease that the client prefers.
@@ -38,7 +34,6 @@ impl Settings {
             addresses,
             hides_token: false,
             partition: String::new(),
-            parent: None,
             process: None,
             lease: None,
             unreachable_after: None,

@@ -38,6 +38,7 @@ pub(crate) fn request(name: &str, wait: Wait) -> Request {
         wait,
         tag: None,
         max_hold_ms: None,
+        within: None,
         token: None,
         place: None,
         ms: None,

@@ -40,6 +40,17 @@ fn request(space: &mut Space<Plain>, client: ClientId, request: &Request) -> Req
     made.expect("the request is taken").0
 }
 
+fn within(
+    space: &mut Space<Plain>,
+    outer: RequestId,
+    client: ClientId,
+    request: &Request,
+) -> RequestId {
+    let told = &mut Told::default();
+    let made = space.request_within(Some(outer), client, request, ((), None), told);
+    made.expect("the request is taken").0
+}
+
 /// Returns how many entries the engine reads while `work` runs.
 fn reads(space: &mut Space<Plain>, work: impl FnOnce(&mut Space<Plain>)) -> usize {
     let before = space.manager().reads();
@@ -92,16 +103,19 @@ fn many_waiters_under_a_policy_that_reports_read_a_few_entries_each() {
         let manager = LockManager::new(HashKey::from_bytes([1; 16]));
         let mut space = Space::<Plain>::new(manager, DeadlockPolicy::Report);
         let holders = [space.add_client(), space.add_client()];
-        for (holder, name) in holders.into_iter().zip(["first", "second"]) {
-            request(&mut space, holder, &Request::exclusive(name));
-        }
+        let [first, second] = ["first", "second"].map(Request::exclusive);
+        let outer = request(&mut space, holders[0], &first);
+        request(&mut space, holders[1], &second);
         // Each search has a wait of the holder to follow.
-        request(&mut space, holders[0], &Request::exclusive("second"));
+        within(&mut space, outer, holders[0], &second);
         let one = space.add_client();
+        let own = request(&mut space, one, &Request::exclusive("own"));
         reads(&mut space, |space| {
             for number in 0..waiters {
-                let waiter = if number % 2 == 0 { one } else { space.add_client() };
-                request(space, waiter, &Request::exclusive("first"));
+                match number % 2 {
+                    0 => within(space, own, one, &first),
+                    _ => request(space, one, &first),
+                };
             }
         })
     });
@@ -144,17 +158,18 @@ fn deadlock_search_stops_at_its_limit() {
     let names: Vec<_> = (0..100).map(|number| format!("{number}")).collect();
     let scope = || crate::Scope::new(names.iter().map(String::as_str)).expect("names");
     let other = space.add_client();
-    request(&mut space, client, &Request::exclusive("0"));
-    request(&mut space, other, &Request::exclusive("of another"));
-    request(&mut space, client, &Request::exclusive("of another"));
+    let first = request(&mut space, client, &Request::exclusive("0"));
+    let second = request(&mut space, other, &Request::exclusive("of another"));
+    within(&mut space, first, client, &Request::exclusive("of another"));
     for _ in 0..300 {
         request(&mut space, client, &Request::shared(scope()));
     }
+    let waiter = within(&mut space, second, other, &Request::exclusive(scope()));
     let count = reads(&mut space, |space| {
         assert_eq!(space.manager().deadlocks_within(1000), None);
+        assert_eq!(space.manager().possible_deadlocks_within(1000), None);
     });
     assert!(count < 10_000, "{count} reads");
-    let waiter = request(&mut space, other, &Request::exclusive(scope()));
     let count = reads(&mut space, |space| {
         assert_eq!(space.manager().deadlock_through(waiter, 1000), None);
     });

@@ -139,6 +139,26 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         tag: Option<Tag>,
         sink: &mut impl HostSink<Time, Tag>,
     ) -> Result<(RequestId, Answer), HostError> {
+        self.request_within(None, member, number, request, tag, sink)
+    }
+
+    /// Requests a lock within the held lock `outer` of the same client, as
+    /// [`Space::request_within`]; otherwise as [`request`](Self::request).
+    ///
+    /// # Errors
+    ///
+    /// The request was refused, also because it would wait for its own outer lock. Nothing of it is
+    /// left.
+    #[inline]
+    pub fn request_within(
+        &mut self,
+        outer: Option<u64>,
+        member: Member,
+        number: u64,
+        request: &Request,
+        tag: Option<Tag>,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> Result<(RequestId, Answer), HostError> {
         let Self { members, limits, secret, .. } = self;
         let Some(client) = members.get(member.key()) else { return Err(HostError::UnknownMember) };
         limits.check_names(request.scope.names())?;
@@ -148,6 +168,7 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
             return Err(HostError::NumberInUse(number));
         }
         let (domain, id) = (client.domain, client.id);
+        let outer = outer.and_then(|outer| client.requests.get(outer, *secret));
         self.finish(domain, sink);
         let Self { domains, members, secret, unfinished, .. } = self;
         let Some(Domain { space, members: residents, .. }) = domains.get_mut(domain) else {
@@ -156,7 +177,7 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         let attached = (Some((member, number)), tag);
         let bounds = Bounds::OfSink;
         let mut forward = Forward { members, residents, secret: *secret, bounds, sink };
-        let made = space.request(id, request, attached, &mut forward);
+        let made = space.request_within(outer, id, request, attached, &mut forward);
         if space.has_effects() {
             unfinished.push(domain);
         }
@@ -298,11 +319,11 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         let snapshot = self.input(domain, sink, |space, sink| space.query(sink))?;
         let space = &self.domains.get(domain)?.space;
         let describe = |info: RequestInfo| {
-            let RequestInfo { request, scope, mode, token, .. } = info;
+            let RequestInfo { request, scope, mode, token, within, .. } = info;
             let &(member, number) = space.notes().get(request)?.as_ref()?;
             let address = Address { member, number, request };
             let (since, tag) = (space.notes().since(request), space.tag(request).cloned());
-            Some(HostLock { address, scope, mode, token, since, tag })
+            Some(HostLock { address, scope, mode, token, since, tag, within })
         };
         Some(HostSnapshot {
             held: snapshot.held.into_iter().filter_map(describe).collect(),
@@ -329,18 +350,6 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         let domain = self.domains.get(self.domain_of(member))?;
         let found = domain.members.get(client.slot()).copied().flatten()?;
         (self.members.get(found.key())?.id == client).then_some(found)
-    }
-
-    /// Notes that `parent` waits until `child` ends, as [`LockManager::add_child`]. Returns false
-    /// unless both are clients of one partition.
-    pub fn add_child(&mut self, parent: Member, child: Member) -> bool {
-        let Self { members, domains, .. } = self;
-        let (Some(parent), Some(child)) = (members.get(parent.key()), members.get(child.key()))
-        else {
-            return false;
-        };
-        let domain = domains.get_mut(parent.domain).filter(|_| parent.domain == child.domain);
-        domain.is_some_and(|domain| domain.space.add_child(parent.id, child.id))
     }
 
     /// Begins to publish the partition of a client: its sinks receive every notice for

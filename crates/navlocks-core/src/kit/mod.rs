@@ -162,7 +162,7 @@ pub enum Notice<'a, Time> {
     },
     /// A request waits for this held lock, whose holder watches for that. Never published.
     Contended,
-    /// The request waits, and thereby closes a cycle of clients that wait for each other.
+    /// The request waits, and thereby closes a cycle of requests that wait for each other.
     Deadlock(&'a Deadlock),
 }
 

@@ -54,7 +54,8 @@ pub struct About<Tag> {
 pub enum SpaceError {
     /// The engine refused it.
     Request(RequestError),
-    /// To wait would close a cycle, under [`DeadlockPolicy::Refuse`].
+    /// To wait would close a cycle: under [`DeadlockPolicy::Refuse`], or of a holder that would wait
+    /// for itself.
     Deadlock(Deadlock),
 }
 
@@ -68,9 +69,13 @@ impl fmt::Display for SpaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request(error) => error.fmt(f),
-            Self::Deadlock(_) => f.write_str(
-                "waiting for this would close a deadlock: release what you hold, then ask again",
-            ),
+            Self::Deadlock(deadlock) => match deadlock.outer {
+                Some(outer) => f.write_str(&Deadlock::describe_own(outer)),
+                None => f.write_str(
+                    "waiting for this would close a deadlock: release what you hold, then ask \
+                     again",
+                ),
+            },
         }
     }
 }
@@ -129,11 +134,6 @@ impl<E: Embedder> Space<E> {
         self.manager.add_client()
     }
 
-    /// As [`LockManager::add_child`].
-    pub fn add_child(&mut self, parent: ClientId, child: ClientId) -> bool {
-        self.manager.add_child(parent, child)
-    }
-
     /// As [`LockManager::advance_token`].
     ///
     /// # Errors
@@ -172,6 +172,38 @@ impl<E: Embedder> Space<E> {
             _ => self.follow_request(client, request, (id, answer), sink)?,
         }
         Ok((id, answer))
+    }
+
+    /// Requests a lock within the held lock `outer`, as [`LockManager::nest`]; otherwise as
+    /// [`request`](Self::request). A lock that is over is no outer one.
+    ///
+    /// # Errors
+    ///
+    /// The request was refused, also because it would wait for its own outer lock. Nothing of it is
+    /// left.
+    pub fn request_within<S: Sink<E>>(
+        &mut self,
+        outer: Option<RequestId>,
+        client: ClientId,
+        request: &Request,
+        (note, tag): (E::Note, Option<E::Tag>),
+        sink: &mut S,
+    ) -> Result<(RequestId, Answer), SpaceError> {
+        let Some(outer) = outer else { return self.request(client, request, (note, tag), sink) };
+        let now = sink.now();
+        let (id, answer) = self.manager.request(client, request)?;
+        self.manager.nest(id, outer);
+        self.notes.attach(id, note, now);
+        if let Some(tag) = tag {
+            self.attach_tag(id, tag);
+        }
+        self.follow_request(client, request, (id, answer), sink)?;
+        Ok((id, answer))
+    }
+
+    /// As [`LockManager::nest`], for a request that was [restored](Self::restore).
+    pub fn nest(&mut self, inner: RequestId, outer: RequestId) -> bool {
+        self.manager.nest(inner, outer)
     }
 
     /// Seats a request that held its lock in an earlier space, as [`LockManager::restore`]. No

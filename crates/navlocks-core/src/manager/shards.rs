@@ -75,6 +75,7 @@ impl LockManager {
             let own = shard.seating.id(entry).slot() as Index;
             whole.clients.enlist(own, &mut whole.seating);
         }
+        shards.iter().for_each(|shard| whole.clients.nests.extend(&shard.clients.nests));
         whole.settle();
         whole
     }

@@ -30,6 +30,8 @@ pub struct RequestInfo {
     pub mode: Mode,
     /// Its fencing token; none while it is pending.
     pub token: Option<FencingToken>,
+    /// The held lock [within](LockManager::nest) which it was requested.
+    pub within: Option<RequestId>,
 }
 
 /// The state of a live request.
@@ -102,6 +104,7 @@ impl LockManager {
             scope: self.seating.scope(entry),
             mode: self.seating.mode(entry),
             token,
+            within: self.outer_of(self.seating.id(entry)),
         }
     }
 }

@@ -84,14 +84,6 @@ impl LockManager {
         Some(QueueView { manager: self, queue })
     }
 
-    /// Returns the clients that a client waits for until they end: see
-    /// [`add_child`](Self::add_child).
-    pub fn children_of(&self, client: ClientId) -> impl Iterator<Item = ClientId> + '_ {
-        let parent = self.clients.find(client);
-        let children = parent.into_iter().flat_map(|parent| self.clients.children(parent));
-        children.map(|child| self.clients.id(child))
-    }
-
     /// Returns every pending request with its nearest blockers, in queue order. Returns none if
     /// there are more entries than this, counted once for each name.
     pub fn waiters_within(&self, entries_max: usize) -> Option<Vec<Waiter>> {

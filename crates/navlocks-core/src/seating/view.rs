@@ -132,26 +132,26 @@ impl Seating {
         })
     }
 
+    /// Returns the first name that two entries have in common.
+    pub(crate) fn common_name(&self, one: Index, other: Index) -> Option<&Name> {
+        let shares = |queue| self.queues_of(other).any(|(its, _)| its == queue);
+        let queue = self.queues_of(one).map(|(queue, _)| queue).find(|&queue| shares(queue))?;
+        Some(&self.queues[queue].name)
+    }
+
+    /// Returns true if this entry cannot be held while the other one is, whatever other entries do:
+    /// they have a name in common, and one of them is exclusive.
+    pub(crate) fn excludes(&self, one: Index, other: Index) -> bool {
+        let exclusive = |entry: Index| self.limit(entry) == Allowance::ONE;
+        (exclusive(one) || exclusive(other)) && self.common_name(one, other).is_some()
+    }
+
     /// Returns true if an entry waits for this held one. The first seat that is not clear waits for
     /// all that are.
     pub(crate) fn is_contended(&self, entry: Index) -> bool {
         self.entries.seats(entry).any(|seat| {
             let queue = self.queue_of(seat);
             queue.clear_end != queue.last
-        })
-    }
-
-    /// Returns true if the client of this pending entry waits for the same locks already: on each
-    /// name the seat right before belongs to it, and waits for all that the entry waits for.
-    pub(crate) fn follows_own_seats(&self, entry: Index) -> bool {
-        let client = self.life(entry).member.client;
-        let mut blocked =
-            self.entries.seats(entry).filter(|&seat| !self.entries[seat].seat.is_clear());
-        blocked.all(|seat| {
-            let own = &self.entries[seat].seat;
-            let before = &self.entries[own.prev].seat;
-            let covers = before.marks().is_exclusive() || !own.marks().is_exclusive();
-            covers && self.life(before.entry).member.client == client
         })
     }
 

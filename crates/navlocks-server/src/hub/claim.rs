@@ -249,7 +249,6 @@ impl Hub {
         }
         self.end_records(records.into_values());
         self.admit(now);
-        self.add_family(number);
         Ok(())
     }
 
@@ -331,6 +330,7 @@ impl Hub {
         let is_held = claimed.token.is_some();
         let age = Duration::from_millis(claimed.ms.unwrap_or_default()).min(AGE_MAX);
         let max_hold_ms = claimed.max_hold_ms.unwrap_or_default();
+        let within = claimed.within.map(|within| within.key(number));
         let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = claimed;
         let session = self.sessions.get_mut(number)?;
         let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
@@ -351,6 +351,7 @@ impl Hub {
             is_placed: false,
             slot,
             max_hold_ms,
+            within,
         };
         Some((partition, new_request))
     }

@@ -81,32 +81,6 @@ impl Hub {
         }
     }
 
-    /// Notes that a client waits until this session's program ends, if both are of one party and
-    /// one partition.
-    pub(super) fn add_child(&mut self, parent: ClientKey, child: u32) {
-        let Self { sessions, partitions, .. } = self;
-        let (Some(elder), Some(own)) = (sessions.get(parent.session), sessions.get(child)) else {
-            return;
-        };
-        let clients = (elder.clients.get(&parent.client), own.clients.get(&0));
-        if let (Some(elder_client), Some(own_client)) = clients
-            && elder.peer.is_same_party(&own.peer)
-            && elder_client.partition == own_client.partition
-        {
-            partitions[own_client.partition].add_child(elder_client.id, own_client.id);
-        }
-    }
-
-    /// Links a session with the clients under whose locks it runs, or which run under its locks.
-    pub(super) fn add_family(&mut self, number: u32) {
-        if let Some(parent) = self.sessions.get(number).and_then(|session| session.parent) {
-            self.add_child(parent, number);
-        }
-        for (child, parent) in self.sessions.children_of(number) {
-            self.add_child(parent, child);
-        }
-    }
-
     /// Ends a client of a session.
     pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
         if let Some((share, closed)) = self.remove_client(number, client)? {

@@ -61,7 +61,6 @@ impl Hub {
             let Some(claim) = session.claim.take() else { continue };
             self.found.take(number);
             self.metrics.reclaimed_sessions.inc();
-            self.add_family(number);
             let claimed =
                 claim.into_values(now).map(|request| Claimed { session: number, request });
             let (held_here, pending_here): (Vec<_>, Vec<_>) =

@@ -119,10 +119,6 @@ impl Hub {
             self.end(number, None, now);
             return Err(fault);
         }
-        if let Some(parent) = hello.parent {
-            self.sessions.set_parent(number, parent);
-            self.add_child(parent, number);
-        }
         Ok(number)
     }
 

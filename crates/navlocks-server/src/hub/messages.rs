@@ -93,6 +93,7 @@ impl Hub {
         }
         let wire::Request { id: request, client, names, mode, wait, tag, token, .. } = asked;
         let max_hold_ms = asked.max_hold_ms.unwrap_or_default();
+        let within = asked.within.map(|within| within.key(number));
         let wire::Names(scope) = names;
         if token.is_some() {
             // The service has released this lock, and the client does not know yet.
@@ -118,6 +119,7 @@ impl Hub {
             is_placed: false,
             slot: 0,
             max_hold_ms,
+            within,
         };
         let memory = new_request.memory();
         let within = self.within_limits(number, partition, &new_request, memory);

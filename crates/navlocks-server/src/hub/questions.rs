@@ -171,13 +171,18 @@ impl Hub {
             }
             Question::Deadlocks => {
                 let max = self.limits.deadlock_entries_max;
-                let Some(deadlocks) = partition.manager().deadlocks_within(max) else {
+                let manager = partition.manager();
+                let found =
+                    manager.deadlocks_within(max).zip(manager.possible_deadlocks_within(max));
+                let Some((certain, possible)) = found else {
                     let text = format!(
                         "to look for deadlocks takes more than {max} entries here: ask when fewer requests wait"
                     );
                     return Err(Fault::new(FaultCode::Limit, text));
                 };
-                Reply::Deadlocks(deadlocks.iter().map(|one| partition.cycle(one)).collect())
+                Reply::Deadlocks(
+                    certain.iter().chain(&possible).map(|one| partition.cycle(one)).collect(),
+                )
             }
             Question::ForceRelease(name) => {
                 let (partitions, mut context) = self.context(now);

@@ -148,6 +148,7 @@ impl Hub {
             is_placed: false,
             slot: 0,
             max_hold_ms: 0,
+            within: None,
         };
         let (partitions, mut context) = self.context(now);
         partitions[index].request(new_request, &mut context);

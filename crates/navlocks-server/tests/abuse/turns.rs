@@ -338,9 +338,9 @@ fn request_behind_too_many_waits_without_a_search_for_deadlocks() {
         for id in 1..=waiters {
             others.say(&mut hub, &format!(r#"{{"request":{{"id":{id},"names":["a"]}}}}"#));
         }
-        first.say(&mut hub, r#"{"request":{"id":2,"names":["b"]}}"#);
+        first.say(&mut hub, r#"{"request":{"id":2,"names":["b"],"within":1}}"#);
         second.take();
-        second.say(&mut hub, r#"{"request":{"id":2,"names":["a"]}}"#);
+        second.say(&mut hub, r#"{"request":{"id":2,"names":["a"],"within":1}}"#);
         let refused = second.take().iter().any(|text| text.contains(r#""why":{"refused""#));
         assert_eq!(refused, is_found, "behind {waiters} waiters");
     }

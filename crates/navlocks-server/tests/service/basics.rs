@@ -177,14 +177,35 @@ fn a_deadlock_is_refused_when_the_service_refuses_them() {
     let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
     first.hold(1, "a");
     second.hold(1, "b");
-    first.say(r#"{"request":{"id":2,"names":["b"]}}"#);
+    first.say(r#"{"request":{"id":2,"names":["b"],"within":1}}"#);
     first.settle();
-    second.say(r#"{"request":{"id":2,"names":["a"]}}"#);
+    second.say(r#"{"request":{"id":2,"names":["a"],"within":1}}"#);
     let (id, refused) = second.refused();
     assert_eq!((id, refused.fault.code), (2, FaultCode::Deadlock));
     assert_eq!(refused.cycle.map(|cycle| cycle.requests.len()), Some(4));
     second.say(r#"{"end":1}"#);
     first.granted(2);
+}
+
+#[test]
+fn b04_request_within_its_own_lock_is_refused_with_the_key_of_that_lock() {
+    let service = Running::start();
+    let (mut client, mut other) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    client.hold(1, "a");
+    client.say(r#"{"request":{"id":2,"names":["a"],"within":1}}"#);
+    let (id, refused) = client.refused();
+    let outer = refused.cycle.as_ref().and_then(|cycle| cycle.outer).expect("its own lock");
+    assert_eq!((id, outer.request, refused.fault.code), (2, 1, FaultCode::Deadlock));
+    assert!(refused.fault.message.contains(&format!("within lock {outer} ")), "{refused:?}");
+    // A command that runs under the lock names it by its key.
+    other.say(format!(r#"{{"request":{{"id":1,"names":["a"],"within":"{outer}"}}}}"#));
+    let (_, refused) = other.refused();
+    assert_eq!(refused.cycle.and_then(|cycle| cycle.outer), Some(outer));
+    // A request that is over, or never was, is no outer one.
+    other.say(r#"{"request":{"id":2,"names":["a"],"within":1}}"#);
+    other.settle();
+    client.say(r#"{"end":1}"#);
+    other.granted(2);
 }
 
 #[test]

@@ -124,7 +124,10 @@ impl Shard {
         let Self { space, notices, .. } = self;
         let mut sink = Collect { notices, losses, now: Some(now) };
         let tag = extras.and_then(|extras| extras.tag.clone());
-        space.request(client, request, (None, tag), &mut sink)
+        match extras.and_then(|extras| extras.within) {
+            None => space.request(client, request, (None, tag), &mut sink),
+            outer => space.request_within(outer, client, request, (None, tag), &mut sink),
+        }
     }
 
     /// Notes for how long a live request may hold its lock. If it holds it now, the time begins.

@@ -134,8 +134,10 @@ impl Backend for Space {
         waker: &Waker,
     ) -> Answer {
         let now = Moment::now();
+        // Waits between nested requests of different names are found in the whole alone.
+        let is_nested = extras.is_some_and(|extras| extras.within.is_some());
         let mut shard = match request.scope.names() {
-            [_] => self.lock(sender.shard),
+            [_] if !is_nested => self.lock(sender.shard),
             _ => self.lock_whole(),
         };
         let decided = shard.request(sender.client, request, extras, now, &self.losses);
@@ -282,8 +284,9 @@ impl Backend for Space {
 
     fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>> {
         self.reply(client, || {
-            let deadlocks = LockManager::whole(&self.lock_all().managers()).deadlocks();
-            deadlocks.into_iter().map(Cycle::from).collect()
+            let whole = LockManager::whole(&self.lock_all().managers());
+            let deadlocks = whole.deadlocks().into_iter().chain(whole.possible_deadlocks());
+            deadlocks.map(Cycle::from).collect()
         })
     }
 

@@ -127,16 +127,22 @@ impl Backend for Handle {
             wait: *wait,
             tag: extras.and_then(|extras| extras.tag.as_deref()).map(Into::into),
             max_hold_ms: extras.and_then(|it| it.max_hold).map(|max| max.as_millis() as u64),
+            within: None,
             token: None,
             place: None,
             ms: None,
         };
         let tasks = Tasks::new(waker.clone());
-        self.input(|state| match state.machine.request(request, tasks, clock::now()) {
-            Ok(number) => {
-                Answer::Pending(RequestId::foreign(state.machine.session_number(), number))
+        let within = extras.and_then(|extras| extras.within);
+        self.input(|state| {
+            let session = state.machine.session_number();
+            let within = within.and_then(|outer| RequestKey::try_from(outer).ok());
+            let within = within.map(|outer| wire::Within::in_session(session, outer));
+            let request = wire::Request { within, ..request };
+            match state.machine.request(request, tasks, clock::now()) {
+                Ok(number) => Answer::Pending(RequestId::foreign(session, number)),
+                Err(over) => over.into(),
             }
-            Err(over) => over.into(),
         })
     }
 

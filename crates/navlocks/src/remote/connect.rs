@@ -15,7 +15,6 @@ use super::open::shut_down;
 use super::runtime::DriverRuntime;
 use super::user_service::{self, Start};
 use navlocks_client::{Addresses, Begin, Settings as Session, Url};
-use navlocks_wire::ClientKey;
 
 /// The shortest silence that follows from `unreachable_after`: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
@@ -52,7 +51,6 @@ pub(crate) struct Options {
     pub(crate) answer_timeout: Option<Duration>,
     /// How to restart a service at a Unix socket that has ended.
     pub(crate) restart: Option<Start>,
-    pub(crate) parent: Option<ClientKey>,
     /// True if the driver runs on the thread of this crate.
     pub(crate) own_thread: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
@@ -67,7 +65,6 @@ impl Options {
             addresses: self.addresses.clone(),
             hides_token: self.token.is_some() && !self.token_in_clear,
             partition: self.partition.clone(),
-            parent: self.parent,
             process: is_far.then(own_process),
             lease: self.lease,
             unreachable_after: self.unreachable_after,
@@ -97,7 +94,6 @@ impl Options {
             unreachable_after: None,
             answer_timeout: None,
             restart: None,
-            parent: None,
             own_thread: false,
             roots: Vec::new(),
         }
@@ -113,7 +109,6 @@ struct Settings {
     /// None if it was not set: then it follows from `unreachable_after`.
     answer_timeout: Option<Option<Duration>>,
     restart: Option<Start>,
-    parent: Option<ClientKey>,
     token_in_clear: bool,
     roots: Option<Vec<u8>>,
     timeout: Option<Duration>,
@@ -153,7 +148,6 @@ impl Connect {
             unreachable_after: Some(Self::DEFAULT_UNREACHABLE_AFTER),
             answer_timeout: None,
             restart: None,
-            parent: None,
             token_in_clear: false,
             roots: None,
             timeout: None,
@@ -209,13 +203,6 @@ impl Connect {
     /// [`ConnectError::TokenInClear`].
     pub fn allow_token_in_clear(mut self) -> Self {
         self.options.token_in_clear = true;
-        self
-    }
-
-    /// Sets the client of the parent program, from `NAVLOCKS_CLIENT` of `navlocks run`: it keeps
-    /// its locks until this program ends. The search for deadlocks uses it.
-    pub fn parent(mut self, client: ClientKey) -> Self {
-        self.options.parent = Some(client);
         self
     }
 
@@ -275,7 +262,7 @@ impl Connect {
     pub(super) fn prepare(self) -> Result<(Options, Attempts), ConnectError> {
         let Self { service, options } = self;
         let Settings { partition, token, lease, unreachable_after, answer_timeout, .. } = options;
-        let Settings { restart, parent, token_in_clear, roots, timeout, retry, .. } = options;
+        let Settings { restart, token_in_clear, roots, timeout, retry, .. } = options;
         let answer_timeout =
             answer_timeout.unwrap_or_else(|| unreachable_after.map(|limit| limit.max(SILENCE_MIN)));
         let (addresses, start) = match service {
@@ -295,7 +282,6 @@ impl Connect {
             unreachable_after,
             answer_timeout,
             restart,
-            parent,
             own_thread: tokio::runtime::Handle::try_current().is_err(),
             roots,
         };

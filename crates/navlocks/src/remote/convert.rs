@@ -121,10 +121,12 @@ impl From<wire::What> for EventKind {
 
 impl From<wire::Cycle> for Cycle {
     fn from(cycle: wire::Cycle) -> Self {
-        let wire::Cycle { clients, requests } = cycle;
+        let wire::Cycle { clients, requests, outer, possible } = cycle;
         Deadlock {
             clients: clients.into_iter().map(Into::into).collect(),
             requests: requests.into_iter().map(Into::into).collect(),
+            outer: outer.map(Into::into),
+            certain: !possible,
         }
         .into()
     }
@@ -132,7 +134,7 @@ impl From<wire::Cycle> for Cycle {
 
 impl From<wire::Info> for RequestInfo {
     fn from(info: wire::Info) -> Self {
-        let wire::Info { about, token, ms, parent, stopped } = info;
+        let wire::Info { about, token, ms, within, stopped } = info;
         let About { request, client, names, mode, tag, pid, process } = about;
         Self {
             request: request.into(),
@@ -144,7 +146,7 @@ impl From<wire::Info> for RequestInfo {
             age: Duration::from_millis(ms),
             pid,
             process: process.map(Into::into),
-            parent: parent.map(Into::into),
+            within: within.map(Into::into),
             stopped,
         }
     }

@@ -87,6 +87,8 @@ fn refusals_are_the_same_errors_as_in_process() {
         let cycle = wire::Cycle {
             clients: vec![wire::ClientKey::new(1, 0)],
             requests: vec![RequestKey::new(1, 1)],
+            outer: None,
+            possible: false,
         };
         let refused = |id, code, cycle| {
             let refused = Refused { fault: Fault::new(code, "No."), cycle };

@@ -85,6 +85,7 @@ pub(crate) fn request_of(client: u64, id: u64, name: &str) -> Said {
         wait: navlocks_core::Wait::Queue,
         tag: None,
         max_hold_ms: None,
+        within: None,
         token: None,
         place: None,
         ms: None,

@@ -6,8 +6,9 @@ import { events } from './events.js';
 import { handles } from './handles.js';
 import { holds } from './holds.js';
 import { limits } from './limits.js';
+import { nesting } from './nesting.js';
 import { reports } from './reports.js';
 import { scopes } from './scopes.js';
 import { timeouts } from './timeouts.js';
 
-export const extensions = [scopes, limits, downgrades, holds, timeouts, handles, reports, events, elections].flat();
+export const extensions = [scopes, limits, downgrades, holds, timeouts, handles, reports, nesting, events, elections].flat();

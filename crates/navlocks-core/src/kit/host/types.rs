@@ -93,6 +93,8 @@ pub struct HostLock<Time, Tag> {
     pub since: Time,
     /// The text of the client.
     pub tag: Option<Tag>,
+    /// The held lock within which it was requested.
+    pub within: Option<RequestId>,
 }
 
 /// Why a host refused a call. Nothing has changed.

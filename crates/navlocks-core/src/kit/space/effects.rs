@@ -64,12 +64,16 @@ impl<E: Embedder> Space<E> {
         scope: &Scope,
         sink: &mut impl Sink<E>,
     ) -> Result<(), SpaceError> {
-        if self.deadlocks != DeadlockPolicy::Ignore
-            && let Some(deadlock) = self.manager.deadlock_closed_by(id, self.deadlock_entries_max)
-        {
+        let own = self.manager.own_deadlock(id);
+        let closed = match self.deadlocks {
+            DeadlockPolicy::Ignore => None,
+            _ if own.is_some() => None,
+            _ => self.manager.deadlock_closed_by(id, self.deadlock_entries_max),
+        };
+        if let Some(deadlock) = own.or(closed) {
             self.notify(id, &Notice::Deadlock(&deadlock), sink);
             self.publish(id, &Notice::Deadlock(&deadlock), sink);
-            if self.deadlocks == DeadlockPolicy::Refuse {
+            if self.deadlocks == DeadlockPolicy::Refuse || deadlock.outer.is_some() {
                 self.abort(id, sink);
                 return Err(SpaceError::Deadlock(deadlock));
             }

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Space, SpaceError};
 use navlocks_core::{
-    Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockManager, Mode, Name, RequestId,
-    RequestInfo, Scope, Wait,
+    Answer, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockManager, Mode, Name,
+    RequestId, RequestInfo, Scope, Wait,
 };
 use navlocks_wire::{
     self as wire, ClientKey, Fault, FaultCode, Over, Pending, Refused, RequestKey, ToClient, Why,
@@ -22,7 +22,7 @@ use navlocks_wire::{
 use super::subscribers::Subscribers;
 use super::{PartitionIndex, PartitionKey};
 use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
-use crate::hub::sessions::Sessions;
+use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
 use crate::hub::{Noted, Recorder};
 use address::{Address, Owner, Served, Thief, address, noted, process_of};
@@ -130,11 +130,6 @@ impl Partition {
         self.space.bound_deadlock_search(entries_max);
     }
 
-    /// Notes that `parent` keeps its locks until `child` ends, for the search for deadlocks.
-    pub(crate) fn add_child(&mut self, parent: ClientId, child: ClientId) {
-        self.space.add_child(parent, child);
-    }
-
     /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
     pub(crate) fn request(
         &mut self,
@@ -143,6 +138,7 @@ impl Partition {
     ) -> Option<RequestId> {
         let address = self.address(&new_request, context);
         let place = new_request.queue_place(context.epoch);
+        let outer = self.find_outer(&new_request, context.sessions);
         let NewRequest { owner, request, tag, since, .. } = new_request;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             context.metrics.steals.inc();
@@ -154,8 +150,9 @@ impl Partition {
             let about = About { client: owner, scope, mode, tag };
             recorder.record_request(noted(about, address), context.now);
         }
-        let made =
-            self.with(context, |space, sink| space.request(owner, &request, (address, tag), sink));
+        let note = (address, tag);
+        let made = self
+            .with(context, |space, sink| space.request_within(outer, owner, &request, note, sink));
         match made {
             Ok((_, Answer::Unavailable)) => None,
             Ok((id, answer)) => {
@@ -198,6 +195,9 @@ impl Partition {
             new_request.since,
         );
         self.changes += 1;
+        if let Some((inner, outer)) = id.zip(self.find_outer(new_request, context.sessions)) {
+            self.space.nest(inner, outer);
+        }
         match (id, &mut self.recorder) {
             (None, _) => self.bytes -= address.bytes as usize,
             (Some(_), Some(recorder)) => {
@@ -217,6 +217,22 @@ impl Partition {
         let address = address_of(new_request, context.sessions);
         self.bytes += new_request.bytes();
         address
+    }
+
+    /// Returns the live request within which a request was made: of its session, or of another one
+    /// of its party.
+    #[inline]
+    fn find_outer(&self, new_request: &NewRequest, sessions: &Sessions) -> Option<RequestId> {
+        let key = new_request.within?;
+        let (outer, own) = (sessions.get(key.session)?, sessions.get(new_request.client.session)?);
+        match outer.requests.get(key.request)? {
+            Known::Live { partition, id }
+                if partition == self.index && outer.peer.is_same_party(&own.peer) =>
+            {
+                Some(id)
+            }
+            _ => None,
+        }
     }
 
     fn thief(&self, owner: ClientId, address: Address, tag: Option<&Name>) -> Thief {
@@ -249,7 +265,11 @@ impl Partition {
             }
         };
         context.metrics.requests.refused.inc();
-        let fault = Fault::new(code, refusal.to_string());
+        let text = match cycle.as_ref().and_then(|cycle| cycle.outer) {
+            Some(outer) => Deadlock::describe_own(outer),
+            None => refusal.to_string(),
+        };
+        let fault = Fault::new(code, text);
         let why = Why::Refused(Refused { fault, cycle });
         context.sessions.say(address.session, &Over { id: address.number, why }.into());
     }

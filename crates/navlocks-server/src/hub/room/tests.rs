@@ -141,6 +141,7 @@ impl World {
             is_placed: false,
             slot: 0,
             max_hold_ms: 0,
+            within: None,
         }
     }
 

@@ -6,9 +6,9 @@ mod requests;
 mod secret;
 mod session;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use navlocks_wire::{ClientKey, ToClient};
+use navlocks_wire::ToClient;
 
 use crate::hub::Frame;
 use crate::hub::found::FoundSessions;
@@ -32,16 +32,14 @@ pub(crate) struct Sessions {
     end: u32,
     step: u32,
     slow: Vec<u32>,
-    /// Sessions whose programs run under locks of another one, after the number of that one.
-    children: BTreeSet<(u32, u32)>,
 }
 
 impl Sessions {
     /// No sessions. Numbers begin after the largest one that an earlier service gave.
     pub(crate) fn after(largest: u32) -> Self {
         let next = ((largest + 1) % NUMBERS_END).max(1);
-        let (living, slow, children) = (HashMap::new(), Vec::new(), BTreeSet::new());
-        Self { living, next, first: 1, end: NUMBERS_END, step: 1, slow, children }
+        let (living, slow) = (HashMap::new(), Vec::new());
+        Self { living, next, first: 1, end: NUMBERS_END, step: 1, slow }
     }
 
     /// Gives only numbers that no other slot of the cluster gives.
@@ -94,30 +92,11 @@ impl Sessions {
     }
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<Session> {
-        let session = self.living.remove(&number)?;
-        if let Some(parent) = session.parent {
-            self.children.remove(&(parent.session, number));
-        }
-        Some(session)
-    }
-
-    /// Notes the client under whose locks the program of a session runs.
-    pub(crate) fn set_parent(&mut self, number: u32, parent: ClientKey) {
-        if let Some(session) = self.living.get_mut(&number) {
-            session.parent = Some(parent);
-            self.children.insert((parent.session, number));
-        }
+        self.living.remove(&number)
     }
 
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.living.keys().copied().collect()
-    }
-
-    /// Returns the sessions whose programs run under locks of this one, with the clients that hold
-    /// these.
-    pub(crate) fn children_of(&self, number: u32) -> Vec<(u32, ClientKey)> {
-        let children = self.children.range((number, 0)..=(number, u32::MAX));
-        children.filter_map(|&(_, child)| Some((child, self.get(child)?.parent?))).collect()
     }
 
     /// Forgets which clients listen at their paths of presence: the paths are gone.

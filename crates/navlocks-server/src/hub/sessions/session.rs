@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, RequestId};
-use navlocks_wire::{ClientKey, Fault, FaultCode, LossCause};
+use navlocks_wire::{Fault, FaultCode, LossCause};
 
 use super::{Claim, Peer, Requests, Secret};
 use crate::cluster::ChangeNumber;
@@ -60,8 +60,6 @@ pub(crate) struct Session {
     pub(crate) took_leave: bool,
     /// The requests that its client claims from an earlier service, until the claim is judged.
     pub(crate) claim: Option<Claim>,
-    /// The client under whose locks its program runs.
-    pub(crate) parent: Option<ClientKey>,
     /// The parts that its client has not named since its last connection; none when it has ended
     /// its claim.
     unnamed: Option<Unnamed>,
@@ -127,7 +125,6 @@ impl Session {
             begun: ChangeNumber::default(),
             took_leave: false,
             claim: None,
-            parent: None,
             unnamed: None,
             bytes: SESSION_BYTES,
         }

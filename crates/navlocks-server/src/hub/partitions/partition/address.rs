@@ -57,6 +57,8 @@ pub(super) fn cycle(deadlock: &Deadlock, clients: &[Owner], notes: &Notes<Served
     Cycle {
         clients: deadlock.clients.iter().map(|client| clients[client.slot()].key).collect(),
         requests: deadlock.requests.iter().map(|&id| request_key(notes, id)).collect(),
+        outer: deadlock.outer.map(|id| request_key(notes, id)),
+        possible: !deadlock.certain,
     }
 }
 

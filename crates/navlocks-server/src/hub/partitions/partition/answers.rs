@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use navlocks_core::kit::About;
 use navlocks_core::{ClientId, Deadlock, RequestId, RequestInfo, State};
-use navlocks_wire::{self as wire, ClientKey, Cycle, RequestKey};
+use navlocks_wire::{self as wire, Cycle, RequestKey};
 
 use super::Partition;
 use super::address::{address, cycle, process_of, request_key, told};
@@ -63,17 +63,11 @@ impl Partition {
             return None;
         }
         let snapshot = self.manager().snapshot();
-        let describe = |info: RequestInfo| {
-            let info = self.info(info, now);
-            let ClientKey { session, client, .. } = info.about.client;
-            // The first client of a session is the one that a program has from its start.
-            let parent = sessions.get(session).and_then(|it| it.parent).filter(|_| client == 0);
-            wire::Info { parent, ..info }
-        };
+        let describe = |info: RequestInfo| self.info(info, now);
         let guests = room.guests(self.index).into_iter().map(|new_request| wire::Info {
             token: None,
             ms: age(new_request.since, now),
-            parent: None,
+            within: new_request.within,
             stopped: false,
             about: wire::About {
                 request: new_request.key(),
@@ -101,7 +95,7 @@ impl Partition {
         wire::Info {
             token: token.map(|token| token.get()),
             ms: age(self.space.notes().since(id), now),
-            parent: None,
+            within: self.manager().outer_of(id).map(|outer| request_key(self.space.notes(), outer)),
             stopped: false,
             about: told(&about, address, &self.clients),
         }

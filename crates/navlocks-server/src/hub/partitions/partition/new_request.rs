@@ -30,6 +30,8 @@ pub(crate) struct NewRequest {
     pub(crate) slot: Slot,
     /// The longest time for which it may hold its lock, in milliseconds; zero if there is none.
     pub(crate) max_hold_ms: u64,
+    /// The request within which it was made.
+    pub(crate) within: Option<RequestKey>,
 }
 
 impl NewRequest {
