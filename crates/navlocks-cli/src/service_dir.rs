@@ -7,86 +7,50 @@ pub(crate) use starter::{is_full, lacks_room_to_start, own_program, started};
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::exit::{Exit, Failure};
-
-/// The variable that names another folder.
-pub const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
-
-/// The name of the socket in its folder.
-const SOCKET: &str = "socket";
+use navlocks::service_dir::{self, name_of_user, named_folder};
+pub use navlocks::service_dir::{FOLDER_VARIABLE, Found};
 
 /// The name of the folder of sockets of presence, beside the state of a service.
 const PRESENCE: &str = "presence";
 
-/// The longest path of the folder. That of a Unix socket has 107 bytes without its terminator, and
-/// the longest one is that of the presence of a client.
-const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
-
-/// The folder of a user's service.
-///
-/// By default it is the same for all processes of a user in any environment: a cron job has no
-/// `XDG_RUNTIME_DIR`, and two services would grant one name twice.
+/// The folder of a user's service, with the files that the command has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceDir {
-    folder: PathBuf,
-}
-
-/// The state of the folder of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The folder exists, and no other user can enter it.
-    Private,
-    /// The folder does not exist.
-    Nothing,
-}
+pub struct ServiceDir(service_dir::ServiceDir);
 
 impl ServiceDir {
-    /// Returns the place that `NAVLOCKS_DIR` names, or else the one of this user. The file system
-    /// is not touched.
+    /// Returns the folder that `NAVLOCKS_DIR` names, or else that of this user. The file system is
+    /// not touched.
     ///
     /// # Errors
     ///
     /// The path is too long for a socket.
     pub fn of_user() -> Result<Self, Failure> {
-        match named_folder() {
-            Some(folder) => Self::at(&folder),
-            None => Self::at(&Path::new("/tmp").join(name_of_user())),
-        }
+        service_dir::ServiceDir::of_user().map(Self).map_err(|error| failed(&error))
     }
 
-    /// Returns the place in this folder.
+    /// Returns the service of this folder.
     ///
     /// # Errors
     ///
     /// The path is too long for a socket.
     pub fn at(folder: &Path) -> Result<Self, Failure> {
-        let folder = std::path::absolute(folder).map_err(|error| unusable(folder, &error))?;
-        let place = Self { folder };
-        if place.folder.as_os_str().len() > FOLDER_BYTES_MAX {
-            let folder = place.folder.display();
-            return Err(Failure::new(
-                Exit::Folder,
-                format!(
-                    "the path {folder} is too long for the sockets in it: set {FOLDER_VARIABLE} to one of at most {FOLDER_BYTES_MAX} bytes"
-                ),
-            ));
-        }
-        Ok(place)
+        service_dir::ServiceDir::at(folder).map(Self).map_err(|error| failed(&error))
     }
 
     /// Returns the folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.0.folder()
     }
 
     /// Returns the path of the socket.
     pub fn socket(&self) -> PathBuf {
-        self.folder.join(SOCKET)
+        self.0.socket()
     }
 
     /// Returns the address to connect to.
@@ -96,12 +60,12 @@ impl ServiceDir {
 
     /// Returns the path of the log of a service that a command started.
     pub fn log(&self) -> PathBuf {
-        self.folder.join("log")
+        self.folder().join("log")
     }
 
     /// Returns the path of the file whose lock is the right to start a service.
     fn start_lock(&self) -> PathBuf {
-        self.folder.join("start.lock")
+        self.folder().join("start.lock")
     }
 
     /// Checks the folder, without following a link.
@@ -110,7 +74,7 @@ impl ServiceDir {
     ///
     /// The path is not a folder, belongs to another user, or others can enter it.
     pub fn look(&self) -> Result<Found, Failure> {
-        look(&self.folder)
+        look(self.folder())
     }
 
     /// Makes the folder if it is missing, and checks it.
@@ -119,7 +83,7 @@ impl ServiceDir {
     ///
     /// The folder cannot be made, or is not private.
     pub fn prepare(&self) -> Result<(), Failure> {
-        prepare(&self.folder)
+        prepare(self.folder())
     }
 }
 
@@ -170,7 +134,7 @@ pub fn state_folder(socket: Option<&Path>) -> Result<PathBuf, Failure> {
     let lasting = Path::new("/var/tmp");
     // The default folder does not outlive a start of the machine. Tokens without a lasting folder
     // follow the wall clock.
-    if socket == Path::new("/tmp").join(name_of_user()).join(SOCKET) && lasting.is_dir() {
+    if socket == Path::new("/tmp").join(name_of_user()).join("socket") && lasting.is_dir() {
         return Ok(lasting.join(name_of_user()));
     }
     Ok(socket.parent().unwrap_or(&socket).to_owned())
@@ -188,47 +152,13 @@ fn state_folder_without_socket() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns the folder that the user named.
-fn named_folder() -> Option<PathBuf> {
-    std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
-}
-
-fn name_of_user() -> String {
-    format!("navlocks-{}", rustix::process::geteuid().as_raw())
-}
-
 /// Checks a folder, without following a link.
 ///
 /// # Errors
 ///
 /// The path is not a folder, belongs to another user, or others can enter it.
 pub fn look(folder: &Path) -> Result<Found, Failure> {
-    let shown = folder.display();
-    let wrong = |how: String| Err(Failure::new(Exit::Folder, how));
-    let metadata = match fs::symlink_metadata(folder) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        Err(error) => return Err(unusable(folder, &error)),
-    };
-    let user = rustix::process::geteuid().as_raw();
-    if !metadata.is_dir() {
-        return wrong(format!(
-            "{shown} is not a folder: remove it, or set {FOLDER_VARIABLE} to another one"
-        ));
-    }
-    if metadata.uid() != user {
-        let owner = metadata.uid();
-        return wrong(format!(
-            "{shown} belongs to user {owner}, not to user {user}: ask that user or root to remove it, or set {FOLDER_VARIABLE} to a folder of your own, the same for all your jobs"
-        ));
-    }
-    if metadata.mode() & 0o077 != 0 {
-        let mode = metadata.mode() & 0o777;
-        return wrong(format!(
-            "others can enter {shown} (its mode is {mode:o}): close it with chmod 700"
-        ));
-    }
-    Ok(Found::Private)
+    service_dir::look(folder).map_err(|error| failed(&error))
 }
 
 /// Makes the folder if it is missing, and checks it.
@@ -244,19 +174,19 @@ pub fn prepare(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Failure {
-    let path = path.display();
-    Failure::new(
-        Exit::Folder,
-        format!(
-            "cannot use the folder {path}: {error}; set {FOLDER_VARIABLE} to a folder that can be written"
-        ),
-    )
+fn unusable(folder: &Path, error: &io::Error) -> Failure {
+    failed(&service_dir::unusable(folder, error))
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::new(Exit::Folder, error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use navlocks::service_dir::FOLDER_BYTES_MAX;
+    use std::os::unix::fs::MetadataExt as _;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// A new empty folder that the test removes.
@@ -296,7 +226,7 @@ mod tests {
         let state = |socket: &Path| state_folder(Some(socket)).unwrap();
         assert_eq!(state(Path::new("/run/locks/socket")), Path::new("/run/locks"));
         let folder = Path::new("/tmp").join(name_of_user());
-        assert_eq!(state(&folder.join(SOCKET)), Path::new("/var/tmp").join(name_of_user()));
+        assert_eq!(state(&folder.join("socket")), Path::new("/var/tmp").join(name_of_user()));
         assert_eq!(state(&folder.join("other")), folder);
     }
 

@@ -142,6 +142,9 @@ pub use query::UnclaimedSession;
 pub use query::{PartitionSnapshot, Place, RequestInfo, Snapshot};
 pub use reentrant::{Entered, Reentrant};
 #[cfg(feature = "client")]
+#[doc(hidden)]
+pub use remote::service_dir; // for the command
+#[cfg(feature = "client")]
 pub use remote::{Connect, ConnectError, Greeting};
 pub use request::{Request, TryRequest};
 pub use stream::Events;

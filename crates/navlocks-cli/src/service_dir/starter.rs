@@ -107,7 +107,7 @@ impl ServiceDir {
     }
 
     fn serve_note(&self) -> PathBuf {
-        self.folder.join("serve")
+        self.folder().join("serve")
     }
 
     fn is_listened_to(&self) -> bool {
@@ -117,7 +117,7 @@ impl ServiceDir {
     fn lock_start(&self, umask: Option<Umask>) -> Result<Starter<'_>, Failure> {
         self.prepare()?;
         let path = self.start_lock();
-        let failed = |error: io::Error| unusable(&self.folder, &error);
+        let failed = |error: io::Error| unusable(self.folder(), &error);
         let lock = private().write(true).open(&path).map_err(failed)?;
         while let Err(error) = rustix::fs::flock(&lock, FlockOperation::LockExclusive) {
             if error != rustix::io::Errno::INTR {
@@ -157,7 +157,7 @@ impl Starter<'_> {
         if self.is_served_again(answer_timeout.min(SUPERVISOR_MAX)) {
             return Ok(());
         }
-        let log = self.open_log().map_err(|error| unusable(&self.place.folder, &error))?;
+        let log = self.open_log().map_err(|error| unusable(self.place.folder(), &error))?;
         let logged = log.metadata().map_or(0, |log| log.len());
         let mut command = Command::new(own_program());
         command
@@ -217,7 +217,7 @@ impl Starter<'_> {
             Err(error) => (error.to_string(), Exit::NoStart),
         };
         let log = self.place.log();
-        let folder = &self.place.folder;
+        let folder = self.place.folder();
         let why = match self.place.last_words_after(logged) {
             Some(line) => line.trim_start_matches("navlocks: ").to_owned(),
             // The service could not write its log.

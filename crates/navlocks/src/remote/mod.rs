@@ -16,6 +16,7 @@ mod connect;
 mod errors;
 mod begin;
 mod open;
+pub mod service_dir;
 mod user_service;
 mod backend;
 mod partitions;

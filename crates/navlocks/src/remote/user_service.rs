@@ -1,13 +1,10 @@
-//! The service of a user: its folder, and how it is started. The command has the same in its
-//! `place.rs`.
+//! The service of a user: its socket, and how it is started.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
 use std::hash::BuildHasher as _;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,42 +13,18 @@ use std::thread;
 use tokio::net::UnixStream;
 
 use super::errors::ConnectError;
-
-/// The variable that names another folder.
-const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
-
-/// The longest path of the folder. That of a Unix socket has 107 bytes without its terminator, and
-/// the longest one is that of the presence of a client.
-const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
+use super::service_dir::{ServiceDir, look};
 
 /// Returns the socket of this user's service, which no other user can have made.
 pub(super) fn socket() -> Result<PathBuf, ConnectError> {
-    let user = rustix::process::geteuid().as_raw();
-    let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
-    let folder = match named {
-        Some(folder) => std::path::absolute(folder).map_err(ConnectError::Unreachable)?,
-        None => Path::new("/tmp").join(format!("navlocks-{user}")),
-    };
-    if folder.as_os_str().len() > FOLDER_BYTES_MAX {
-        let text = format!(
-            "the path {} is too long for the sockets in it: set {FOLDER_VARIABLE} to one of at most {FOLDER_BYTES_MAX} bytes",
-            folder.display()
-        );
-        let error = io::Error::new(io::ErrorKind::InvalidInput, text);
-        return Err(ConnectError::Unreachable(error));
-    }
-    let found = match fs::symlink_metadata(&folder) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folder.join("socket")),
-        Err(error) => return Err(ConnectError::Unreachable(error)),
-    };
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
-        return Err(ConnectError::Unsafe(format!(
-            "{} is not a folder of user {user} alone: set {FOLDER_VARIABLE} to one that is",
-            folder.display()
-        )));
-    }
-    Ok(folder.join("socket"))
+    let found = ServiceDir::of_user().and_then(|service| {
+        look(service.folder())?;
+        Ok(service.socket())
+    });
+    found.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => ConnectError::Unsafe(error.to_string()),
+        _ => ConnectError::Unreachable(error),
+    })
 }
 
 /// A function that starts a service. It may block, and returns when the service listens.
