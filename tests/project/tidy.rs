@@ -6,6 +6,7 @@ use crate::files::{self, File};
 use crate::source::{functions, shipped_code, test_modules};
 
 mod rule;
+mod sizes;
 mod words;
 
 const STANDARD: &str = "https://w3c.github.io/web-locks/#";
@@ -54,9 +55,6 @@ const DEFINITIONS: [&str; 24] = [
     "termination-of-locks",
 ];
 
-/// A file is about one noun; a longer one is about two.
-const FILE_LINES_MAX: usize = 500;
-
 #[test]
 fn every_algorithm_of_the_standard_is_linked_and_stepped() {
     assert_clean(&missing_algorithms(&core()));
@@ -70,8 +68,7 @@ fn steps_are_below_a_link() {
 }
 
 #[test]
-fn files_are_small_and_begin_with_a_summary() {
-    assert_clean(&long_files(&core()));
+fn files_begin_with_a_summary() {
     assert_clean(&silent_files(&core()));
 }
 
@@ -209,15 +206,6 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn long_files(sources: &[File]) -> Vec<String> {
-    sources
-        .iter()
-        .map(|file| (file, file.text.lines().count()))
-        .filter(|(_, lines)| *lines > FILE_LINES_MAX)
-        .map(|(file, lines)| format!("{}: {lines} lines, more than {FILE_LINES_MAX}", file.path))
-        .collect()
-}
-
 fn silent_files(sources: &[File]) -> Vec<String> {
     sources
         .iter()
@@ -343,12 +331,6 @@ mod finds {
     fn dead_link_is_found() {
         let text = "/// <https://w3c.github.io/web-locks/#grantable> <https://w3c.github.io/web-locks/#nowhere>\n";
         assert_eq!(dead_links(&one(text)), ["bad.rs:1: no such place: #nowhere"]);
-    }
-
-    #[test]
-    fn long_file_is_found() {
-        assert!(long_files(&one(&"\n".repeat(FILE_LINES_MAX))).is_empty());
-        assert_eq!(long_files(&one(&"\n".repeat(FILE_LINES_MAX + 1))).len(), 1);
     }
 
     #[test]

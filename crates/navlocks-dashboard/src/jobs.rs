@@ -1,5 +1,5 @@
-//! The questions that wait for their answers. A surveyor answers them in small steps and rests after
-//! each, so that all dashboards together take a small part of the thread's time.
+//! The questions that wait for their answers. A surveyor answers them in small steps and rests
+//! after each, so that all dashboards together take a small part of the thread's time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -127,7 +127,7 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// The lock was lost before `work` ended. What the work has done until then stays done, so
+    /// The lock was lost before `work` ended. Its effects until then stay, so
     /// protect the resource with the [fencing token](Self::fencing_token).
     ///
     /// # Cancel safety

@@ -10,7 +10,7 @@ const OTHER_REASONS: [(&str, &str); 7] = [
     ("crates/navlocks-wire/src/info.rs", "writes modes and reads them"),
     ("crates/navlocks-server/src/store/request_table.rs", "writes modes and reads them"),
     ("crates/navlocks-server/src/hub/claim.rs", "tells whether a record is of the same request"),
-    ("crates/navlocks-server/src/hub/views/survey.rs", "shows the requests of one mode"),
+    ("crates/navlocks-dashboard/src/views/survey.rs", "shows the requests of one mode"),
     ("crates/navlocks/src/election.rs", "tells a leader from other holders"),
     ("crates/navlocks-cli/", "shows modes"),
 ];

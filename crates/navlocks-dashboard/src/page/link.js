@@ -63,7 +63,7 @@ export class Link {
     socket.onclose = () => this.#closed(socket);
   }
 
-  /** The link is up with its first answer: a service that refuses the page ends the connection instead. */
+  /** The link is up with its first answer: a service that refuses the page answers nothing. */
   async #greet() {
     this.about = await this.#send('service');
     this.#pause = PAUSE_MS_MIN;

@@ -235,8 +235,7 @@ impl Hub {
         matches!(known, Some(Known::Guest { partition }) if partition == index)
     }
 
-    /// Returns the live request with this key if it is one of this partition. Those of others are no
-    /// business.
+    /// Returns the live request with this key, if it is one of this partition.
     pub(crate) fn find(&self, index: PartitionIndex, key: RequestKey) -> Option<RequestId> {
         match self.sessions.get(key.session)?.requests.get(key.request)? {
             Known::Live { partition, id } if partition == index => Some(id),

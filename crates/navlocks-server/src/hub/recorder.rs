@@ -54,7 +54,7 @@ pub trait Recorders {
     fn recorder(&self, key: &PartitionKey, now: Instant) -> Option<Box<dyn Recorder>>;
 }
 
-/// What makes recorders, if something does.
+/// The maker of recorders, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Recording(pub(crate) Option<Rc<dyn Recorders>>);
 

@@ -1,5 +1,5 @@
-//! What a dashboard gets of a service: read access to all locks, recorders of what happens, and the
-//! actions of operators. The service knows a dashboard as its [`Observer`] alone.
+//! The view of a service for a dashboard: read access to all locks, recorders of what happens, and
+//! the actions of operators. The service knows a dashboard as its [`Observer`] alone.
 
 mod acting;
 mod views;

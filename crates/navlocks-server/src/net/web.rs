@@ -1,5 +1,5 @@
-//! The rules for browsers, which the gateway of a dashboard shares. Loopback is no authentication: a
-//! page of a stranger can send requests there, and a name of a stranger can lead there.
+//! The rules for browsers, which the gateway of a dashboard shares. Loopback is no authentication:
+//! a page of a stranger can send requests there, and a name of a stranger can lead there.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
