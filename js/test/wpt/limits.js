@@ -14,9 +14,9 @@ const limits = [
     why: 'this Node has locks of its own in every context, and its other contexts keep them',
   },
   {
-    place: /^Firefox/,
+    place: /^(Firefox|QuickJS)/,
     test: /\/storage-buckets\./,
-    why: 'Firefox has no storage buckets',
+    why: 'Firefox and this runtime have no storage buckets',
   },
   {
     place: /^Firefox/,

@@ -19,6 +19,7 @@ if (missing) {
 const { kinds, soakedKinds } = await import('../browser/browsers.js');
 const { runInPages } = await import('./pages.js');
 const { runInNode } = await import('./node.js');
+const { buildRuntime, runInQuickJs } = await import('./quickjs.js');
 const { Service } = await import('../service.js');
 
 const withNative = process.env.NAVLOCKS_WPT !== 'ours';
@@ -52,6 +53,9 @@ async function* nodes() {
 
 async function* columns() {
   yield* nodes();
+  const notBuilt = await buildRuntime();
+  if (notBuilt) console.log(`QuickJS is left out: ${notBuilt}.`);
+  else for (const worker of [false, true]) yield { name: worker ? 'QuickJS, worker' : 'QuickJS', run: () => runInQuickJs({ worker, wanted }) };
   for (const kind of kinds) {
     if (kind.missing) console.log(`${kind.name} is left out: ${kind.missing}.`);
     else for (const native of withNative ? [false, true] : [false]) yield { name: kind.name, native, run: () => runInPages({ kind, native, wanted: chosen(kind) }) };

@@ -1,0 +1,20 @@
+// The global object of an agent. The host calls `host.step` and `host.handle`.
+
+import { listensTo } from './events.js';
+import { runTask, untilTimer } from './tasks.js';
+import { mail, isWaiting } from './locks.js';
+import { ended, hasWorkers, message } from './worker.js';
+
+const { host } = globalThis;
+delete globalThis.host;
+
+/** Runs a task. Otherwise returns how long to wait, as `Agent::turn` describes it. */
+host.step = () => {
+  if (runTask()) return undefined;
+  const wait = untilTimer();
+  if (wait !== undefined) return wait;
+  return isWaiting() || hasWorkers() || (host.isWorker && listensTo('message')) ? -1 : -2;
+};
+
+const handlers = { mail, message, ended };
+host.handle = (kind, ...given) => handlers[kind](...given);

@@ -1,0 +1,6 @@
+// A worker that holds a lock for ever, in a loop without end.
+
+navigator.locks.request('database', () => {
+  postMessage('held');
+  for (;;);
+});
