@@ -18,7 +18,7 @@ describe('examples/quickjs', () => {
     assert.equal(await buildRuntime(), false);
   });
 
-  test('F120 F122 the lock of a worker goes on when the worker is terminated, in a loop without end', async () => {
+  test('the lock of a worker goes on when the worker is terminated, in a loop without end', async () => {
     const { stdout } = await run(join(example, 'scripts/terminate.js'));
     assert.equal(stdout, '1 held, 1 pending, by 2 clients\nthe next client holds the lock\n');
   });

@@ -89,6 +89,8 @@ let abort;
 globalThis.AbortSignal ??= class AbortSignal extends EventTarget {
   #reason;
   #aborted = false;
+  #sources = [];
+  #dependents = new Set();
 
   static {
     abort = (signal, reason) => signal.#abort(reason);
@@ -111,16 +113,40 @@ globalThis.AbortSignal ??= class AbortSignal extends EventTarget {
     return controller.signal;
   }
 
+  /** A signal follows its sources while it has listeners, so that no source keeps it for ever. */
+  static any(signals) {
+    const signal = new AbortSignal(KEY);
+    signal.#sources = [...signals].flatMap((source) => (source.#sources.length > 0 ? source.#sources : [source]));
+    return signal;
+  }
+
+  addEventListener(...given) {
+    super.addEventListener(...given);
+    this.#follow();
+  }
+
+  removeEventListener(...given) {
+    super.removeEventListener(...given);
+    this.#follow();
+  }
+
+  #follow() {
+    for (const source of this.#sources) {
+      if (this.has('abort')) source.#dependents.add(this);
+      else source.#dependents.delete(this);
+    }
+  }
+
   get aborted() {
-    return this.#aborted;
+    return this.#aborted || this.#sources.some(({ aborted }) => aborted);
   }
 
   get reason() {
-    return this.#reason;
+    return this.#aborted ? this.#reason : this.#sources.find(({ aborted }) => aborted)?.reason;
   }
 
   throwIfAborted() {
-    if (this.#aborted) throw this.#reason;
+    if (this.aborted) throw this.reason;
   }
 
   #abort(reason) {
@@ -130,6 +156,7 @@ globalThis.AbortSignal ??= class AbortSignal extends EventTarget {
     const event = new Event('abort');
     this.dispatchEvent(event);
     this.onabort?.(event);
+    for (const dependent of this.#dependents) dependent.#abort(reason);
   }
 };
 

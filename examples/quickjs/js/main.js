@@ -8,8 +8,15 @@ import { ended, hasWorkers, message } from './worker.js';
 const { host } = globalThis;
 delete globalThis.host;
 
+/** Ends this agent after the current task. */
+let closed = false;
+globalThis.close = () => {
+  closed = true;
+};
+
 /** Runs a task. Otherwise returns how long to wait, as `Agent::turn` describes it. */
 host.step = () => {
+  if (closed) return -3;
   if (runTask()) return undefined;
   const wait = untilTimer();
   if (wait !== undefined) return wait;

@@ -13,8 +13,16 @@ export function addTask(task) {
   tasks.push(task);
 }
 
+/** Whether the next turn is for a timer, so that tasks and timers never starve each other. */
+let isTimersTurn = false;
+
 /** Runs the oldest task, or a timer that is due. Returns false if there is none. */
 export function runTask() {
+  isTimersTurn = !isTimersTurn;
+  return isTimersTurn ? runTimer() || runOldest() : runOldest() || runTimer();
+}
+
+function runOldest() {
   if (first < tasks.length) {
     const task = tasks[first++];
     if (first === tasks.length) {
@@ -24,6 +32,10 @@ export function runTask() {
     task();
     return true;
   }
+  return false;
+}
+
+function runTimer() {
   if (timers.size === 0) return false;
   const [number, timer] = soonest();
   if (timer.at > host.now()) return false;

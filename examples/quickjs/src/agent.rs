@@ -146,10 +146,11 @@ impl Agent {
         loop {
             while ctx.execute_pending_job() {}
             // Runs a task. Otherwise returns the milliseconds until the next timer; negative if
-            // there is none, and -2 if there is nothing to wait for either.
+            // there is none, -2 if there is nothing to wait for either, -3 after close().
             let wait: Option<f64> = step.call(())?;
             let event = match wait {
                 None => received.try_recv().ok(),
+                Some(-3.0) => return Ok(()),
                 Some(-2.0) => match received.try_recv() {
                     Ok(event) => Some(event),
                     Err(_) => return Ok(()),

@@ -17,7 +17,7 @@ use navlocks_threads::SharedHost;
 
 use crate::agent::{Agent, Bell, Start};
 
-/// What all agents of the process share.
+/// The state that all agents of the process share.
 struct Process {
     locks: SharedHost<Bell>,
     /// Whether scripts run in a secure context, which alone has locks.

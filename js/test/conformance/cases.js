@@ -14,7 +14,10 @@ import { clients } from './clients.js';
 import { extensions } from './extensions/cases.js';
 import { lineage } from './lineage/cases.js';
 
-export const cases = [names, shape, args, grants, scheduling, ifAvailable, signals, steals, queries, clients].flat();
+/** The standard's cases by group. */
+export const groups = { names, shape, arguments: args, grants, scheduling, 'if-available': ifAvailable, signals, steals, queries, clients };
+
+export const cases = Object.values(groups).flat();
 
 /** All bodies by name. */
 const bodies = { standard: cases, extensions, lineage };

@@ -30,11 +30,12 @@ function setup(path, worker) {
   `;
 }
 
-/** Prints the results as JSON. Only the harness of IDL knows that the global is that of a worker. */
+/** Prints the results as JSON. The harness of IDL alone knows that the global is a worker's. */
 const REPORT = `
   if (GLOBAL.isWorker()) self.DedicatedWorkerGlobalScope = { [Symbol.hasInstance]: (value) => value === self };
   add_completion_callback((tests, { status, message }) => {
     print(JSON.stringify({ status, message, subtests: tests.map(({ name, status, message }) => ({ name, status, message })) }));
+    close();
   });
 `;
 

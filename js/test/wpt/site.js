@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { INSECURE_HOST } from '../browser/site.js';
-import { read, root, scriptsOf } from './checkout.js';
+import { meta, read, root, scriptsOf } from './checkout.js';
 
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.idl': 'text/plain' };
 const WORKERS = ['worker', 'sharedworker', 'serviceworker'];
@@ -41,9 +41,9 @@ const START = {
   });`,
 };
 
-function page(...scripts) {
+function page(timeout, ...scripts) {
   const harness = ['/resources/testharness.js', '/resources/testharnessreport.js'].map((path) => `<script src="${path}"></script>`);
-  return `<!doctype html><meta charset="utf-8"><title>test</title>${harness.join('')}${scripts.join('')}`;
+  return `<!doctype html><meta charset="utf-8"><title>test</title>${timeout.map((length) => `<meta name="timeout" content="${length}">`).join('')}${harness.join('')}${scripts.join('')}`;
 }
 
 /** Returns a file that the checkout's own server generates; undefined for other paths. */
@@ -54,9 +54,9 @@ function generated(path, navlocks) {
   if (path === '/resources/WebIDLParser.js') return read('/resources/webidl2/lib/webidl2.js');
   if (type === 'html' && kind === undefined) {
     const scripts = [...scriptsOf(`${stem}.js`), `${stem}.js`].map((script) => `<script src="${script}"></script>`);
-    return page(`<script>${describeGlobal('window')}</script>`, ...scripts);
+    return page(meta(`${stem}.js`, 'timeout'), `<script>${describeGlobal('window')}</script>`, ...scripts);
   }
-  if (type === 'html') return page(`<script>${START[kind](`${stem}.${kind}.js`)}</script>`);
+  if (type === 'html') return page(meta(`${stem}.js`, 'timeout'), `<script>${START[kind](`${stem}.${kind}.js`)}</script>`);
   if (type === 'js' && kind !== undefined) {
     const scripts = ['/navlocks.js', '/resources/testharness.js', ...scriptsOf(`${stem}.js`), `${stem}.js`];
     return `${describeGlobal(kind)}\nimportScripts(${scripts.map((script) => `'${script}'`)});\ndone();`;
