@@ -54,8 +54,8 @@ pub struct About<Tag> {
 pub enum SpaceError {
     /// The engine refused it.
     Request(RequestError),
-    /// To wait would close a cycle: under [`DeadlockPolicy::Refuse`], or of a holder that would wait
-    /// for itself.
+    /// To wait would close a cycle: under [`DeadlockPolicy::Refuse`], or of a holder that would
+    /// wait for itself.
     Deadlock(Deadlock),
 }
 

@@ -1,5 +1,5 @@
-//! TCP connections that have not shown a token yet. They have a small pool, in which the oldest gives
-//! way.
+//! TCP connections that have not shown a token yet. They have a small pool, in which the oldest
+//! gives way.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -244,8 +244,8 @@ fn metrics(headers: &HeaderMap, door: &Door, shared: &Shared) -> Answer {
     text(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", metrics)
 }
 
-/// Checks a WebSocket handshake. Returns what proves that it was understood, and the newest of these
-/// subprotocols that the client offers.
+/// Checks a WebSocket handshake. Returns what proves that it was understood, and the newest of
+/// these subprotocols that the client offers.
 fn handshake(
     headers: &HeaderMap,
     subprotocols: &[&'static str],

@@ -43,7 +43,7 @@ pub(crate) struct State {
     pub(crate) epoch: u64,
 }
 
-/// What the files of all versions have.
+/// The members that the files of all versions have.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -196,8 +196,8 @@ impl StateFile {
         }
     }
 
-    /// Returns the error of a folder that another version of this program has written. Nothing in it
-    /// is changed: that program can still use it.
+    /// Returns the error of a folder that another version of this program has written. Nothing in
+    /// it is changed: that program can still use it.
     fn other_version(&self, theirs: u32) -> io::Error {
         let (folder, reads) = (self.folder.display(), READS.end());
         let text = format!(
