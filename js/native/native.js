@@ -1,21 +1,23 @@
-// The transport within a process, over the native addon. All threads share its lock space.
+// The transport within a process, over the native addon or WebAssembly. All threads share its lock
+// space.
 
 import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
-import { loadAddon } from './addon.js';
+import { COUNT, createArray, MAIL, MAIL_LENGTH, MORE, NUMBER } from './array.js';
+import { blockersOf, CAUSES, deadlocksOf, detailsOf, eventsOf, limitOf, ownDeadlockOf, snapshotOf } from './columns.js';
+import { loadEngine } from './engine.js';
 import { WeakValues } from '../internal/collections.js';
 import { Deliveries } from '../internal/delivery.js';
 import { createTurns } from '../internal/turns.js';
 
-/** `problem` is why there is no addon, if so. */
-const { addon, problem } = loadAddon();
+/** `problem` is why there is no engine, if so. */
+const { engine, problem } = loadEngine();
 
 export { problem };
 
-const CAUSES = ['Stolen', 'ForceReleased', 'HeldTooLong', 'Evicted', 'Suspended', 'ClientEnded'];
-/** Types of events, as in native/src/mail.rs. */
-const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost', 'downgraded'];
+/** Whether calls are messages to the main thread, see remote.js. */
+const isRemote = engine?.settle !== undefined;
 
 // The kinds of mail, as in native/src/mail.rs: the number of a type of event, or a kind of mail
 // alone.
@@ -25,17 +27,8 @@ const LOST = 6;
 const CONTENDED = 8;
 const EVENTS = 9;
 
-// Layout of the array that is shared with the addon: the number of the request that a call is
-// about, then the answer: amount of mail, whether there is more, mail.
-const NUMBER = 0;
-const COUNT = 1;
-const MORE = 2;
-const MAIL = 3;
-const MAIL_LENGTH = 3;
-const MAIL_MAX = 256;
-
 /** The answer to the last call, for all lock spaces: it is read at once. */
-const answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
+const answer = createArray(256);
 
 /**
  * Turns of the event loop that a thread polls before it sleeps: some fifty microseconds. On one
@@ -45,20 +38,17 @@ const POLLS_MAX = availableParallelism() > 1 ? 40 : 0;
 /** The largest exponent of the back-off: after n failures in a row 2^n waits are not polled. */
 const FAILURES_MAX = 5;
 
-// Numbers of an entry in a report, as in native/src/report.rs.
-const NUMBERS = 7;
-
 /** The id of this thread in every lock space. */
 const clientId = randomUUID();
 
-/** In place of a handle, while the transport has no client in the addon. */
+/** In place of a handle, while the transport has no client in the engine. */
 const CLOSED = -1;
 /** So many idle clients are kept: opening one costs as much as some requests. */
 const IDLE_MAX = 64;
 
 /** The transports of this thread, by partition. */
 const transports = new WeakValues();
-/** Those that have a client in the addon. */
+/** Those that have a client in the engine. */
 const opened = new Set();
 let sweepAt = IDLE_MAX;
 
@@ -91,7 +81,7 @@ class NativeTransport {
   #deliveries = new Deliveries(createTurns);
   /** Event streams of subscribers. */
   #streams = [];
-  /** 1 while this thread polls for mail, so that the addon need not wake it. */
+  /** 1 while this thread polls for mail, so that the engine need not wake it. */
   #polls = 0;
   /** Polls since the last wait began. */
   #polled = 0;
@@ -103,36 +93,55 @@ class NativeTransport {
     this.space = Object.freeze({ origin: undefined, partition });
   }
 
-  /** Opens a client in the addon if there is none. Returns its handle. */
+  /** Opens a client in the engine if there is none. Returns its handle. */
   #open() {
     if (this.#handle !== CLOSED) return this.#handle;
     sweep();
-    this.#handle = addon.open(this.space.partition, this.clientId, answer, () => {
+    const wake = () => {
       if (this.#handle === CLOSED) return;
-      addon.take(this.#handle, this.#polls);
+      engine.take(this.#handle, this.#polls);
       this.#deliverMail();
-    });
+    };
+    this.#handle = engine.open(this.space.partition, this.clientId, answer, wake, (reason) => this.#refuse(reason));
     opened.add(this);
     return this.#handle;
   }
 
-  /** Closes the client in the addon, unless a request, a lock or a stream needs it. */
+  /** Refuses all requests, because the engine of another thread is out of reach. */
+  #refuse(reason) {
+    this.#handle = CLOSED;
+    this.#polls = 0;
+    opened.delete(this);
+    const entries = this.#entries;
+    this.#entries = new Map();
+    this.#waiting = 0;
+    entries.forEach((entry) => {
+      entry.waits = false;
+      if (!entry.answered) this.#deliveries.add(deliverRefused, entry, { name: 'NotSupportedError', message: reason });
+      else this.#deliveries.add(deliverLost, entry, (entry.loss = 'ClientEnded'));
+    });
+    for (const stream of this.#streams) stream.fail(new DOMException(reason, 'NotSupportedError'));
+    this.#streams = [];
+  }
+
+  /** Closes the client in the engine, unless a request, a lock or a stream needs it. */
   closeIfIdle() {
     if (this.#entries.size > 0 || this.#waiting > 0 || this.#streams.length > 0 || this.#polls === 1) return;
-    addon.close(this.#handle);
+    engine.close(this.#handle);
     this.#handle = CLOSED;
     opened.delete(this);
   }
 
   request(entry) {
+    if (isRemote && entry.steal && entry.limit === undefined) this.#predictLosses(entry);
     const how = entry.wait + 8 * limitOf(entry.mode, entry.limit);
     const handle = this.#open();
     const number = ++this.#last;
     answer[NUMBER] = entry.number = number;
     const outer = entry.outer === undefined ? undefined : entry.within;
-    if (outer === undefined) entry.id = asSmi(addon.request(handle, entry.scope, how, entry.tag));
-    else if (!this.#requestWithin(outer, handle, entry, how)) return;
-    this.#entries.set(number, entry);
+    if (outer === undefined) entry.id = asSmi(engine.request(handle, entry.scope, how, entry.tag));
+    else this.#requestWithin(outer, handle, entry, how);
+    if (!entry.answered) this.#entries.set(number, entry);
     this.#deliverMail();
     if (!entry.answered) {
       entry.waits = true;
@@ -141,23 +150,30 @@ class NativeTransport {
     }
   }
 
-  /** Requests a lock within an outer one. Returns false if that one would wait for itself. */
+  /** Requests a lock within an outer one. Refuses the request if that one would wait for itself. */
   #requestWithin(outer, handle, entry, how) {
     answer[COUNT] = outer.number;
-    const made = addon.requestWithin(handle, entry.scope, how, entry.tag);
-    if (typeof made === 'number') {
-      entry.id = asSmi(made);
-      return true;
-    }
-    const [[message], ids, [own]] = made;
-    const cause = { code: 'deadlock', clients: [this.clientId], ids: [...ids], outer: own, certain: true };
-    this.#deliveries.add(deliverRefused, entry, { name: 'AbortError', message, cause });
-    return false;
+    follow(engine.requestWithin(handle, entry.scope, how, entry.tag), (made) => {
+      if (typeof made === 'number') return;
+      entry.answered = true;
+      this.#entries.delete(entry.number);
+      this.#stopWaiting(entry);
+      this.#deliveries.add(deliverRefused, entry, ownDeadlockOf(made, this.clientId));
+    });
+  }
+
+  /** Marks the own locks that a steal takes, before the engine of the main thread says so. */
+  #predictLosses({ scope }) {
+    const names = new Set(typeof scope === 'string' ? [scope] : scope);
+    this.#entries.forEach((entry) => {
+      const own = typeof entry.scope === 'string' ? [entry.scope] : entry.scope;
+      if (entry.answered && own.some((name) => names.has(name))) entry.loss ??= CAUSES[0];
+    });
   }
 
   release(entry) {
     answer[NUMBER] = entry.number;
-    const released = addon.release(this.#handle);
+    const released = engine.release(this.#handle);
     this.#deliverMail();
     if (released) this.#entries.delete(entry.number);
     return released;
@@ -168,77 +184,53 @@ class NativeTransport {
     if (entry.answered || !this.#entries.delete(entry.number)) return;
     // Another thread may have granted it meanwhile, so it is pending or held.
     answer[NUMBER] = entry.number;
-    addon.cancel(this.#handle);
+    engine.cancel(this.#handle);
     this.#stopWaiting(entry);
     this.#deliverMail();
   }
 
   expire(entry) {
     answer[NUMBER] = entry.number;
-    addon.expire(this.#handle);
+    engine.expire(this.#handle);
     this.#deliverMail();
   }
 
   downgrade(entry, mode, limit) {
     answer[NUMBER] = entry.number;
-    const downgraded = addon.downgrade(this.#handle, limitOf(mode, limit));
+    const downgraded = engine.downgrade(this.#handle, limitOf(mode, limit));
     this.#deliverMail();
     return downgraded;
   }
 
   forceRelease(name) {
-    const count = addon.forceRelease(this.#open(), name);
-    this.#deliverMail();
-    return count;
+    return this.#ask(engine.forceRelease(this.#open(), name), (count) => count);
   }
 
   query() {
-    const [held, numbers, text, ends, clients] = addon.query(this.#open());
-    const snapshot = { held: [], pending: [] };
-    let next = 0;
-    let start = 0;
-    for (let at = 0; at < numbers.length; at += NUMBERS) {
-      const rows = at < held * NUMBERS ? snapshot.held : snapshot.pending;
-      const sharing = sharingOf(numbers[at + 1]);
-      const clientId = clients[numbers[at + 2]];
-      // The standard's snapshot has one name in each row.
-      for (const beyond = next + numbers[at + 3]; next < beyond; next++) {
-        const end = ends[next];
-        rows.push({ name: text.slice(start, end), ...sharing, clientId });
-        start = end;
-      }
-    }
-    return snapshot;
+    return this.#ask(engine.query(this.#open()), snapshotOf);
   }
 
   inspect() {
-    const [held, numbers, text, ends, clients, tags] = addon.query(this.#open());
-    const names = Array.from(ends, (end, index) => text.slice(index === 0 ? 0 : ends[index - 1], end));
-    const snapshot = { held: [], pending: [] };
-    let next = 0;
-    for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
-      const [id, limit, client, count, fencingToken, since, outer] = numbers.subarray(at, at + NUMBERS);
-      const scope = names.slice(next, next + count);
-      next += count;
-      const row = { id, scope, ...sharingOf(limit), clientId: clients[client], since, tag: tags[entry], within: outer === 0 ? undefined : outer };
-      if (entry < held) snapshot.held.push({ ...row, fencingToken });
-      else snapshot.pending.push(row);
-    }
-    return snapshot;
+    return this.#ask(engine.query(this.#open()), detailsOf);
   }
 
   blockers(id) {
-    const [held, pending] = addon.blockers(this.#open(), Number(id));
-    return { held: [...held], pending: [...pending] };
+    return read(engine.blockers(this.#open(), Number(id)), blockersOf);
   }
 
   deadlocks() {
-    return addon.deadlocks(this.#open()).map(([clients, ids, [certain]]) => ({ clients, ids: [...ids], outer: undefined, certain: certain === 1 }));
+    return read(engine.deadlocks(this.#open()), deadlocksOf);
+  }
+
+  /** Reads the answer to a call that returns mail too. */
+  #ask(answer, convert) {
+    this.#deliverMail();
+    return read(answer, convert);
   }
 
   watchContention(entry) {
     answer[NUMBER] = entry.number;
-    addon.watchContention(this.#handle);
+    engine.watchContention(this.#handle);
     this.#deliverMail();
   }
 
@@ -257,32 +249,34 @@ class NativeTransport {
     this.#wait(more);
   }
 
-  /** Sets how many events the addon keeps for a blocked thread: as many as the largest stream. */
+  /** Sets how many events the engine keeps for a blocked thread: as many as the largest stream. */
   #setCapacity() {
-    addon.subscribe(this.#open(), this.#streams.reduce((most, { capacity }) => Math.max(most, capacity), 0));
+    engine.subscribe(this.#open(), this.#streams.reduce((most, { capacity }) => Math.max(most, capacity), 0));
   }
 
-  /** Reads all events of the addon and pushes them to the streams. */
+  /** Reads all events of the engine and pushes them to the streams. */
   #takeEvents() {
     const streams = this.#streams;
     if (streams.length === 0) return;
-    const time = Date.now();
-    const [missed, ...rows] = addon.takeEvents(this.#handle);
-    for (const stream of streams) if (missed > 0) stream.pushGap(missed);
-    for (const row of rows) {
-      const event = eventOf(row, time);
-      for (const stream of streams) stream.push(event);
-    }
+    const push = ({ missed, events }) => {
+      for (const stream of streams) {
+        if (missed > 0) stream.pushGap(missed);
+        for (const event of events) stream.push(event);
+      }
+    };
+    follow(engine.takeEvents(this.#handle), (columns) => push(eventsOf(columns, Date.now())));
   }
 
   task(work) {
-    this.#deliveries.add(work, undefined, undefined);
+    const add = () => this.#deliveries.add(work, undefined, undefined);
+    if (isRemote) engine.settle(this.#open()).then(add, add);
+    else add();
   }
 
   #wait(more) {
     const before = this.#waiting;
     this.#waiting = before + more;
-    if ((before === 0) !== (this.#waiting === 0)) addon.keepAlive(this.#open(), this.#waiting);
+    if ((before === 0) !== (this.#waiting === 0)) engine.keepAlive(this.#open(), this.#waiting);
   }
 
   #stopWaiting(entry) {
@@ -311,8 +305,9 @@ class NativeTransport {
   #poll = () => {
     const waiting = this.#waiting;
     const last = waiting === 0 || ++this.#polled > POLLS_MAX;
+    if (this.#handle === CLOSED) return;
     if (last) this.#polls = 0;
-    addon.take(this.#handle, this.#polls);
+    engine.take(this.#handle, this.#polls);
     this.#deliverMail();
     if (this.#waiting < waiting) {
       this.#failures = 0;
@@ -329,7 +324,7 @@ class NativeTransport {
       const end = MAIL + answer[COUNT] * MAIL_LENGTH;
       for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#deliver(answer[at], answer[at + 1], answer[at + 2]);
       if (answer[MORE] === 0) return;
-      addon.take(this.#handle, this.#polls);
+      engine.take(this.#handle, this.#polls);
     }
   }
 
@@ -369,26 +364,15 @@ function asSmi(number) {
   return integer === number ? integer : number;
 }
 
-const EXCLUSIVE = { mode: 'exclusive' };
-const SHARED = { mode: 'shared' };
-
-/** Returns a mode as a limit as in native/src/report.rs: 0 for shared. */
-function limitOf(mode, limit) {
-  return limit ?? (mode === 'shared' ? 0 : 1);
+/** Reads an answer of the engine, which a worker may have to await. */
+function read(answer, convert) {
+  return answer instanceof Promise ? answer.then(convert) : convert(answer);
 }
 
-/** Returns the mode, and the limit if there is one, of a limit as in native/src/report.rs. */
-function sharingOf(limit) {
-  return limit === 0 ? SHARED : limit === 1 ? EXCLUSIVE : { mode: 'shared', limit };
-}
-
-/** Returns an event for streams. */
-function eventOf([[kind, id, limit, value, thief], scope, clientId, tag], time) {
-  const type = EVENT_TYPES[kind];
-  const event = { type, id, scope, ...sharingOf(limit), clientId, tag, pid: undefined, time };
-  if (type === 'granted') event.fencingToken = value;
-  if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: CAUSES[value], thief: thief === 0 ? undefined : thief });
-  return event;
+/** The same for an answer of which the client is not told. A refusal of the engine ends all else. */
+function follow(answer, use) {
+  if (answer instanceof Promise) answer.then(use, () => {});
+  else use(answer);
 }
 
 function deliverRefused(entry, refusal) {

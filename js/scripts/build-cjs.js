@@ -10,9 +10,9 @@ import { shipped } from './shipped.js';
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(here, 'cjs');
 
-/** Returns code for `import.meta.url`. The addon and other packages are beside the ES modules. */
+/** Returns code for `import.meta.url`. The engine and other packages are beside the ES modules. */
 function urlOf(name) {
-  if (!/\b(addon|platforms)\.js$/.test(name)) return 'pathToFileURL(__filename).href';
+  if (!/\b(addon|platforms|wasm)\.js$/.test(name)) return 'pathToFileURL(__filename).href';
   return `new URL('${name.replaceAll(/[^/]+/g, '..')}/${name}', pathToFileURL(__filename)).href`;
 }
 

@@ -1,13 +1,13 @@
-// Builds and packs the npm packages for publishing: `navlocks` in JavaScript, and this platform's
-// package with addon and command.
+// Builds and packs the npm packages for publishing: `navlocks` in JavaScript and WebAssembly, and
+// this platform's package with addon and command.
 //
 //   node scripts/build-packages.js FOLDER [COMMAND]
 //
-// `npm run build` must have built the addon. COMMAND is a built command `navlocks`; without it, a
+// `npm run build` must have built the engine. COMMAND is a built command `navlocks`; without it, a
 // release is built.
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nameOf, packageOf, PLATFORMS } from '../native/platforms.js';
@@ -20,6 +20,7 @@ if (target === undefined) throw new Error('name the folder for the packages: nod
 const folder = resolve(target);
 const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
 const LICENSES = ['LICENSE-MIT', 'LICENSE-APACHE'];
+const WASM = join('native', 'navlocks.wasm');
 /** Pages that the README links to. */
 const PAGES = ['javascript', 'peers.md', 'security.md', 'wire.md'];
 
@@ -73,7 +74,9 @@ function buildPlatform() {
 function buildMain() {
   run(process.execPath, 'scripts/build-cjs.js');
   const place = begin('navlocks');
-  for (const name of [...shipped(here), 'cjs']) cpSync(join(here, name), join(place, name), { recursive: true });
+  const wasm = existsSync(join(here, WASM)) ? [WASM] : [];
+  if (wasm.length === 0) console.warn('The package has no WebAssembly engine: npm run build says why.');
+  for (const name of [...shipped(here), ...wasm, 'cjs']) cpSync(join(here, name), join(place, name), { recursive: true });
   cpSync(join(here, 'bin', 'navlocks.js'), join(place, 'bin', 'navlocks.js'));
   for (const name of PAGES) cpSync(join(root, 'docs', name), join(place, 'docs', name), { recursive: true });
   // The pages are beside the README in a package, and above it in a checkout.

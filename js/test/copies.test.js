@@ -1,9 +1,9 @@
-// Several copies of the package in one process, and a copy without its addon: real folders, real
+// Several copies of the package in one process, and copies without an engine: real folders, real
 // processes.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -12,24 +12,34 @@ import { shipped } from '../scripts/shipped.js';
 import { scratch, Service } from './service.js';
 
 const source = fileURLToPath(new URL('..', import.meta.url));
+const wasm = join(source, 'native/navlocks.wasm');
 
 /**
- * Copies the package into a folder, with the real addon, without one (`none`), or with this text.
+ * Copies the package into a folder, with the real addon, without one (`none`), or with this text;
+ * with the engine in WebAssembly if there is one, or without it.
  */
-function copyPackage(addon = 'real') {
+function copyPackage(addon = 'real', hasWasm = existsSync(wasm)) {
   const folder = join(scratch(), 'navlocks');
   mkdirSync(join(folder, 'native'), { recursive: true });
   for (const name of [...shipped(source), 'package.json']) cpSync(join(source, name), join(folder, name));
   symlinkSync(join(source, 'node_modules'), join(folder, 'node_modules'));
   if (addon === 'real') cpSync(join(source, 'native/navlocks.node'), join(folder, 'native/navlocks.node'));
   else if (addon !== 'none') writeFileSync(join(folder, 'native/navlocks.node'), addon);
+  if (hasWasm) cpSync(wasm, join(folder, 'native/navlocks.wasm'));
   return { folder, url: pathToFileURL(join(folder, 'index.js')).href };
 }
 
 async function run(text, ...given) {
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', text, ...given], { timeout: 60_000 });
+  return runWith(process.env, text, ...given);
+}
+
+async function runWith(env, text, ...given) {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', text, ...given], { env, timeout: 60_000 });
   return stdout.trim();
 }
+
+/** The package chooses its engine by itself. */
+const free = { ...process.env, NAVLOCKS_ENGINE: '' };
 
 const COUNT = `
   const [one, other] = process.argv.slice(1);
@@ -63,11 +73,11 @@ test('a worker thread with another copy shares the lock space of the thread that
   assert.equal(seen, 'null');
 });
 
-test('a copy with another native interface is refused, and the error names the first copy', async () => {
+test('a copy with another version of the engine is refused, and the error names the first copy', async () => {
   const [one, other] = [copyPackage(), copyPackage()];
   const seen = await run(`
     import { setEnvironmentData } from 'node:worker_threads';
-    setEnvironmentData('navlocks.addon', { path: '/the/first/copy', interface: 0 });
+    setEnvironmentData('navlocks.engine', { path: '/the/first/copy', version: 0 });
     const { locks } = await import(process.argv[1]);
     await locks.query().catch((error) => console.log(error.name, error.message));
   `, one.url, other.url);
@@ -75,10 +85,10 @@ test('a copy with another native interface is refused, and the error names the f
 });
 
 for (const [what, addon] of [['is missing', 'none'], ['cannot be loaded', 'no library']]) {
-  test(`an addon that ${what}: errors of locks say what to do, and connect() works`, async (t) => {
+  test(`an addon that ${what}, without WebAssembly: errors of locks say what to do, and connect() works`, async (t) => {
     const service = await Service.start();
     t.after(() => service.kill());
-    const [problem, ...others] = (await run(`
+    const [problem, ...others] = (await runWith(free, `
       const [url, address] = process.argv.slice(1);
       const { connect, install, locks } = await import(url);
       const failures = await Promise.all([
@@ -93,8 +103,24 @@ for (const [what, addon] of [['is missing', 'none'], ['cannot be loaded', 'no li
       const remote = await connect(address);
       console.log(await remote.request('a', (lock) => lock.name));
       await remote.close();
-    `, copyPackage(addon).url, service.unix)).split('\n');
+    `, copyPackage(addon, false).url, service.unix)).split('\n');
     assert.match(problem, new RegExp(`^the native addon of navlocks ${what}.*connect\\(\\)`));
     assert.deepEqual(others, [Array(5).fill('NotSupportedError').join(), 'a']);
+  });
+}
+
+for (const [what, addon] of [['is missing', 'none'], ['cannot be loaded', 'no library']]) {
+  test(`an addon that ${what}: WebAssembly grants the locks of all threads`, { skip: existsSync(wasm) ? false : 'there is no WebAssembly engine' }, async () => {
+    const seen = await runWith(free, `${COUNT}
+      await locks.request('a', () => new Promise((resolve) => {
+        const program = \`
+          import { workerData } from 'node:worker_threads';
+          const { locks } = await import(workerData);
+          console.log(await locks.request('a', { ifAvailable: true }, String));
+        \`;
+        new Worker(program, { eval: true, workerData: other }).on('exit', resolve);
+      }));
+    `, ...[copyPackage(addon), copyPackage(addon)].map(({ url }) => url));
+    assert.equal(seen, 'null');
   });
 }

@@ -1,5 +1,5 @@
-// `navlocks/embed` by the example of its page, over the addon, in a realm that has the objects of
-// the language and little else.
+// `navlocks/embed` by the example of its page, over the engine of this package, in a realm that has
+// the objects of the language and little else.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import vm from 'node:vm';
 import { build } from 'esbuild';
-import { loadAddon } from '../native/addon.js';
+import { loadEngine } from '../native/engine.js';
 import { transportOf } from '../native/native.js';
 
 setFlagsFromString('--expose-gc');
 
-const { addon } = loadAddon();
+const { engine: native } = loadEngine();
 const page = readFileSync(new URL('../../docs/javascript/embedding.md', import.meta.url), 'utf8');
 const [, example] = /^```js\n([^]*?)^```$/m.exec(page);
 const PROGRAM = `
@@ -55,7 +55,7 @@ const PARTITION = 'embedded';
 /** Returns the object of the host that the example uses. */
 function createEngine() {
   const answer = new Float64Array(3 + 3 * 64);
-  const handle = addon.open(PARTITION, 'embedded client', answer, () => deliver(addon.take(handle, 0)));
+  const handle = native.open(PARTITION, 'embedded client', answer, () => deliver(native.take(handle, 0)));
   const observer = transportOf(PARTITION);
 
   function deliver(result) {
@@ -63,12 +63,12 @@ function createEngine() {
       const [kind, number, value] = answer.subarray(at);
       engine.onmail(KINDS[kind], number, kind > 2 ? CAUSES[value] : value);
     }
-    return answer[2] === 1 ? deliver(addon.take(handle, 0)) : result;
+    return answer[2] === 1 ? deliver(native.take(handle, 0)) : result;
   }
 
   function input(call, number, ...given) {
     answer[0] = number;
-    return deliver(addon[call](handle, ...given));
+    return deliver(native[call](handle, ...given));
   }
 
   const engine = {

@@ -74,6 +74,7 @@ test('navlocks is plain JavaScript, and the platform package has the stripped ad
   const [own] = readdirSync(join(project, 'node_modules/@navlocks'));
   for (const name of ['navlocks.node', 'bin/navlocks', 'LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(files(`@navlocks/${own}`).includes(name), name);
   for (const name of ['LICENSE-MIT', 'LICENSE-APACHE', 'README.md']) assert.ok(files('navlocks').includes(name), name);
+  assert.equal(files('navlocks').includes('native/navlocks.wasm'), existsSync(tool('native/navlocks.wasm')));
   const addon = join(project, 'node_modules/@navlocks', own, 'navlocks.node');
   assert.ok(statSync(addon).size < 1_500_000, `${statSync(addon).size} bytes`);
   assert.equal(readFileSync(addon).includes('\0.symtab\0'), false);
@@ -84,13 +85,15 @@ test('every link of the packed pages leads to a packed page or to the web', () =
   const pages = readdirSync(root, { recursive: true }).map(String).filter((name) => name.endsWith('.md'));
   assert.ok(pages.length > 4, `${pages}`);
   for (const page of pages.filter((name) => !/(wire|security|peers)\.md$/.test(name))) {
-    for (const [, link] of readFileSync(join(root, page), 'utf8').matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+    for (const [, link] of readFileSync(join(root, page), 'utf8').replaceAll(/^```[^]*?^```/gm, '').matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
       if (!/^https?:/.test(link)) assert.ok(existsSync(join(root, dirname(page), link)), `${page}: ${link}`);
     }
   }
 });
 
-test('without the platform package connect() works, and errors of locks name that package', async () => {
+const hasWasm = existsSync(tool('native/navlocks.wasm'));
+
+test('without the platform package WebAssembly grants the locks, and errors of the addon name that package', async () => {
   const folder = scratch();
   await install(folder, /^navlocks-\d/, '--omit=optional');
   const program = `
@@ -99,9 +102,11 @@ test('without the platform package connect() works, and errors of locks name tha
     const remote = await connect(process.argv[1]);
     console.log(await remote.request('a', (lock) => lock.name), LockManager.name);
     await remote.close();
-    await locks.request('a', () => {}).catch(({ name, message }) => console.log(name, message));
+    await locks.request('b', (lock) => console.log(lock.name)).catch(({ name, message }) => console.log(name, message));
   `;
-  const [first, second] = (await run(process.execPath, ['--input-type=module', '--eval', program, service.unix], { cwd: folder })).split('\n');
+  const start = async (engine) => (await run(process.execPath, ['--input-type=module', '--eval', program, service.unix], { cwd: folder, env: { NAVLOCKS_ENGINE: engine } })).split('\n');
+  assert.deepEqual((await start(''))[1], hasWasm ? 'b' : (await start('native'))[1]);
+  const [first, second] = await start('native');
   assert.equal(first, 'a LockManager');
   assert.match(second, /^NotSupportedError the native addon of navlocks is missing: @navlocks\/.*-x64.* is not installed/);
   await assert.rejects(run(join(folder, 'node_modules/.bin/navlocks'), ['--version'], { cwd: folder }), /navlocks: the command is missing: @navlocks\//);
@@ -180,6 +185,32 @@ for (const { name, program, given = [], skip } of RUNTIMES) {
       assert.equal(await run(program, [...given, write(file, text)], { env: { SERVICE: service.unix } }), RESULT);
     });
   }
+}
+
+/** A worker that ends while it holds a lock, for which the main thread waits. */
+const WORKERS = `
+  import { locks } from 'navlocks';
+  import { Worker } from 'node:worker_threads';
+  import process from 'node:process';
+  const code = "import { locks } from 'navlocks'; import { parentPort } from 'node:worker_threads';"
+    + "locks.request('a', () => { parentPort.postMessage('held'); return new Promise(() => {}); }).catch(({ name, message }) => parentPort.postMessage(name + ' ' + message));"
+    + "setInterval(() => {}, 1000);";
+  const worker = new Worker(new URL('data:text/javascript,' + encodeURIComponent(code.replaceAll('navlocks', import.meta.resolve('navlocks')))));
+  worker.once('message', async (message) => {
+    console.log(message);
+    const waiting = locks.request('a', () => console.log('granted'));
+    await worker.terminate();
+    await waiting;
+    process.exit();
+  });
+`;
+
+for (const { name, program, given = [], skip } of RUNTIMES) {
+  test(`${name}, the WebAssembly engine and its workers`, { skip: skip || (hasWasm ? false : 'the package was built without it') }, async () => {
+    const seen = await run(program, [...given, write('workers.mjs', WORKERS)], { env: { NAVLOCKS_ENGINE: 'wasm' } });
+    const refused = 'NotSupportedError in this runtime only the main thread can use the WebAssembly engine: use it there, or connect()';
+    assert.equal(seen, `${name === 'Deno' ? refused : 'held'}\ngranted`);
+  });
 }
 
 test('in Node require() and import give the same objects', async () => {

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { locks } from 'navlocks';
+import { loadEngine } from '../native/engine.js';
 
-const addon = createRequire(import.meta.url)('../native/navlocks.node');
-const counts = addon.open('', 'counts', new Float64Array(1024), () => {});
-const spaces = () => addon.census(counts)[4];
+const { engine } = loadEngine();
+const counts = engine.open('', 'counts', new Float64Array(1024), () => {});
+const spaces = () => engine.census(counts)[4];
 
 test('idle partitions are freed, and those with a lock, a waiter or a stream stay', async (t) => {
   const held = [];

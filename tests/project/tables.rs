@@ -50,7 +50,7 @@ fn kebab(value: &impl serde::Serialize) -> String {
 fn waits_have_the_same_names_and_numbers() {
     let wire = read("js/service/wire.js");
     let names = items(between(&wire, "const WAITS = [", "]"));
-    let functions = read("js/native/src/functions.rs");
+    let functions = read("js/native/src/request.rs");
     let numbers = arms(between(&functions, "let wait = match how & 7 {", "_ =>"));
     assert_eq!((names.len(), numbers.len()), (WAITS.len(), WAITS.len()));
     for (number, wait) in WAITS.into_iter().enumerate() {
@@ -90,7 +90,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
         told.iter().map(|cause| (kebab(cause), format!("{cause:?}"))).collect();
     assert_eq!(wire, expected, "js/service/wire.js; a theft has its own form");
 
-    let native = items(between(&read("js/native/native.js"), "const CAUSES = [", "]"));
+    let native = items(between(&read("js/native/columns.js"), "const CAUSES = [", "]"));
     let mail = read("js/native/src/mail.rs");
     let numbers = arms(between(&mail, "fn number(cause: LossCause) -> f64 {", "\n}"));
     // The end of a client is no cause of the engine.
@@ -100,7 +100,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
     for (number, (pattern, value)) in numbers.into_iter().enumerate() {
         assert_eq!(value, format!("{number}.0"));
         let variant = pattern.trim_start_matches("LossCause::").trim_end_matches(" { .. }");
-        assert_eq!(native[number], variant, "js/native/native.js");
+        assert_eq!(native[number], variant, "js/native/columns.js");
     }
 }
 
@@ -132,13 +132,18 @@ fn mail_of_the_addon_has_the_same_numbers() {
         let own = between(&mail, &format!("const {kind}: u8 = "), ";");
         assert_eq!(between(&js, &format!("const {kind} = "), ";"), own, "{kind}");
     }
-    for (number, kind) in items(between(&js, "const EVENT_TYPES = [", "]")).iter().enumerate() {
+    let columns = read("js/native/columns.js");
+    let types = items(between(&columns, "const EVENT_TYPES = [", "]"));
+    for (number, kind) in types.iter().enumerate() {
         let own = between(&mail, &format!("const {}: u8 = ", kind.to_uppercase()), ";");
         assert_eq!(own, number.to_string(), "{kind}");
     }
-    let length = between(&mail, "const MAIL_LENGTH: usize = ", ";");
-    assert_eq!(between(&js, "const MAIL_LENGTH = ", ";"), length);
-    let start =
-        between(&read("js/native/src/functions.rs"), "const MAIL_START: usize = ", ";").to_owned();
-    assert_eq!(between(&js, "const MAIL = ", ";"), start);
+    let array = read("js/native/array.js");
+    for (rust, javascript) in [("MAIL_START", "MAIL"), ("MAIL_LENGTH", "MAIL_LENGTH")] {
+        let own = between(&mail, &format!("const {rust}: usize = "), ";");
+        assert_eq!(between(&array, &format!("const {javascript} = "), ";"), own);
+    }
+    let report = read("js/native/src/report.rs");
+    let own = between(&report, "const ENTRY_LENGTH: usize = ", ";");
+    assert_eq!(between(&columns, "const ENTRY = ", ";"), own);
 }

@@ -1,17 +1,18 @@
 //! The functions that `js/native/native.js` calls.
 
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use navlocks_core::kit::{Group, HostError, Member, SpaceError};
-use navlocks_core::{Deadlock, Mode, Name, Request, Scope, Wait};
-use navlocks_threads::SharedHost;
+use coarsetime::Clock;
+use navlocks_core::kit::{Group, HostError, Limits, Member, SpaceError};
+use navlocks_core::{DeadlockPolicy, HashKey, Name, Request, Scope};
+use navlocks_threads::{SharedHost, Wake};
 
-use crate::mail::{HOST, Postbag, Waker};
+use crate::mail::{self, Postbag};
 use crate::napi::{
     self, ARGUMENTS_MAX, EndHook, Env, Failure, Function, LoopWaker, Post, Result, Value,
 };
-use crate::report;
+use crate::{report, request};
 
 /// The addon's state of one environment: the clients that it opened, by their handles.
 #[derive(Default)]
@@ -31,9 +32,25 @@ struct Client {
     end: EndHook,
 }
 
-/// The array of a client begins with the number of the request of a call, the count of mail, and
-/// whether there is more; mail follows.
-const MAIL_START: usize = 3;
+/// The lock spaces of the process.
+static HOST: LazyLock<SharedHost<Waker>> = LazyLock::new(|| {
+    let key = HashKey::drawn_from(&std::hash::RandomState::new());
+    SharedHost::new(key, Limits::NONE, DeadlockPolicy::Ignore)
+});
+
+/// Wakes the event loop of a thread.
+struct Waker(Arc<LoopWaker>);
+
+impl Wake for Waker {
+    fn wake(&self) {
+        self.0.wake();
+    }
+
+    #[inline]
+    fn now() -> u64 {
+        Clock::now_since_epoch().as_millis()
+    }
+}
 
 impl Instance {
     #[inline]
@@ -52,12 +69,8 @@ impl Client {
         &mut self,
         work: impl FnOnce(&SharedHost<Waker>, Member, u64, &mut Postbag<'_>) -> T,
     ) -> T {
-        let (head, mail) = self.post.numbers().split_at_mut(MAIL_START);
-        let mut bag = Postbag::new(mail);
-        let result = work(&HOST, self.member, head[0] as u64, &mut bag);
-        head[1] = bag.count() as f64;
-        head[2] = f64::from(u8::from(bag.more));
-        result
+        let member = self.member;
+        mail::fill(self.post.numbers(), |number, bag| work(&HOST, member, number, bag))
     }
 }
 
@@ -149,8 +162,8 @@ function!(
 
 function!(
     /// `requestWithin(handle, scope, how, tag)`: requests a lock within the one whose number stands
-    /// in the array instead of the count of mail. Returns the request's id, or the sentence, the
-    /// serials and the outer lock of a deadlock of that lock with itself.
+    /// in the array instead of the count of mail. Returns the request's id, or the deadlock of that
+    /// lock with itself, see [`report`].
     MakeRequestWithin,
     c"requestWithin",
     |env, instance, &[handle, scope, how, tag]| {
@@ -164,11 +177,7 @@ function!(
         match made {
             Ok((id, _)) => env.number(id.serial() as f64),
             Err(HostError::Refused(SpaceError::Deadlock(deadlock))) => {
-                let outer = deadlock.outer.unwrap_or(deadlock.requests[0]);
-                let sentence = Name::from(&*Deadlock::describe_own(outer.serial()));
-                let serials = report::serials(env, &deadlock.requests)?;
-                let outer = report::serials(env, &[outer])?;
-                report::list(env, &[report::names(env, &[sentence])?, serials, outer])
+                env.columns(&report::own_deadlock(&deadlock))
             }
             Err(_) => Err(Failure("the lock space refuses this request")),
         }
@@ -214,7 +223,7 @@ function!(
     Downgrade,
     c"downgrade",
     |env, instance, &[handle, limit, ..]| {
-        let mode = get_mode(env.get_number(limit)? as u64)?;
+        let mode = request::mode(env.get_number(limit)?).ok_or(Failure("there is no such limit"))?;
         let client = instance.client(env, handle)?;
         let downgraded = client.with_mail(|host, member, number, mail| {
             host.downgrade(member, number, mode, mail).is_ok()
@@ -267,7 +276,7 @@ function!(
     c"takeEvents",
     |env, instance, &[handle, ..]| {
         let (missed, events) = HOST.take_events(instance.client(env, handle)?.member);
-        report::events(env, missed, &events)
+        env.columns(&report::events(missed, &events))
     }
 );
 
@@ -303,40 +312,30 @@ function!(
     |env, instance, &[handle, ..]| {
         let client = instance.client(env, handle)?;
         let report = client.with_mail(|host, member, _, mail| host.query(member, mail));
-        report::columns(env, &report.ok_or(Failure("the client was closed"))?)
+        env.columns(&report::snapshot(&report.ok_or(Failure("the client was closed"))?))
     }
 );
 
 function!(
     /// `blockers(handle, serial)`: returns the serials of the locks and the requests that a request
-    /// waits for.
+    /// waits for, see [`report`].
     Blockers,
     c"blockers",
     |env, instance, &[handle, serial, ..]| {
         let serial = env.get_number(serial)? as u64;
         let blockers = HOST.blockers(instance.client(env, handle)?.member, serial);
-        let lists =
-            [report::serials(env, &blockers.hard)?, report::serials(env, &blockers.soft)?];
-        report::list(env, &lists)
+        env.columns(&report::blockers(&blockers))
     }
 );
 
 function!(
     /// `deadlocks(handle)`: returns for each the names of its clients, the serials of its requests,
-    /// and whether it is certain, as 1 or 0.
+    /// and whether it is certain, see [`report`].
     Deadlocks,
     c"deadlocks",
     |env, instance, &[handle, ..]| {
         let deadlocks = HOST.deadlocks(instance.client(env, handle)?.member);
-        let pairs: Result<Vec<_>> = deadlocks
-            .iter()
-            .map(|(clients, deadlock)| {
-                let requests = report::serials(env, &deadlock.requests)?;
-                let certain = env.numbers(&[f64::from(u8::from(deadlock.certain))])?;
-                report::list(env, &[report::names(env, clients)?, requests, certain])
-            })
-            .collect();
-        report::list(env, &pairs?)
+        env.columns(&report::deadlocks(&deadlocks))
     }
 );
 
@@ -347,9 +346,7 @@ function!(
     c"census",
     |env, instance, &[handle, ..]| {
         let census = HOST.census(instance.client(env, handle)?.member);
-        let counts =
-            [census.names, census.requests, census.bytes, census.mail, census.partitions];
-        env.numbers(&counts.map(|count| count as f64))
+        env.numbers(&report::census(census))
     }
 );
 
@@ -387,26 +384,7 @@ fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request
         Some(name) => Scope::from(name),
         None => get_scope(env, scope)?,
     };
-    let how = env.get_number(how)? as u64;
-    let mode = get_mode(how >> 3)?;
-    let wait = match how & 7 {
-        0 => Wait::Queue,
-        1 => Wait::IfAvailable,
-        2 => Wait::Steal,
-        3 => Wait::StealAll,
-        4 => Wait::Overtake,
-        _ => return Err(Failure("there is no such wait")),
-    };
-    Ok(Request { scope, mode, wait })
-}
-
-/// Returns the mode with this limit; 0 stands for shared.
-#[inline]
-fn get_mode(limit: u64) -> Result<Mode> {
-    match limit {
-        0 => Ok(Mode::Shared),
-        limit => Mode::limited(limit as u32).map_err(|_| Failure("there is no such limit")),
-    }
+    request::request(scope, env.get_number(how)?).ok_or(Failure("there is no such wait or limit"))
 }
 
 fn get_scope(env: Env<'_>, array: Value<'_>) -> Result<Scope> {

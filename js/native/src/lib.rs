@@ -15,10 +15,19 @@
 //!
 //! When an environment ends, for whatever reason, its clients end too, and clients that waited for
 //! their locks are woken.
+//!
+//! Compiled to WebAssembly, the crate is the same lock space for one thread, which other threads
+//! reach by messages.
 
+#[cfg(not(target_family = "wasm"))]
 mod functions;
 mod mail;
+#[cfg(not(target_family = "wasm"))]
 mod napi;
 mod report;
+mod request;
+#[cfg(target_family = "wasm")]
+mod wasm;
 
+#[cfg(not(target_family = "wasm"))]
 pub(crate) use functions::{Instance, export_all};

@@ -1,35 +1,9 @@
 //! Mail and events as numbers for JavaScript.
 
-use std::sync::{Arc, LazyLock};
+use navlocks_core::LossCause;
+use navlocks_threads::{Mail, News, Post};
 
-use coarsetime::Clock;
-use navlocks_core::kit::Limits;
-use navlocks_core::{DeadlockPolicy, HashKey, LossCause};
-use navlocks_threads::{Mail, News, Post, SharedHost, Wake};
-
-use crate::napi::LoopWaker;
-
-/// The lock spaces of the process.
-pub(crate) static HOST: LazyLock<SharedHost<Waker>> = LazyLock::new(|| {
-    let key = HashKey::drawn_from(&std::hash::RandomState::new());
-    SharedHost::new(key, Limits::NONE, DeadlockPolicy::Ignore)
-});
-
-/// Wakes the event loop of a thread.
-pub(crate) struct Waker(pub(crate) Arc<LoopWaker>);
-
-impl Wake for Waker {
-    fn wake(&self) {
-        self.0.wake();
-    }
-
-    #[inline]
-    fn now() -> u64 {
-        Clock::now_since_epoch().as_millis()
-    }
-}
-
-// The kinds of events and of mail, see `EVENT_TYPES` in `js/native/native.js`.
+// The kinds of events and of mail, see `EVENT_TYPES` in `js/native/columns.js`.
 const REQUESTED: u8 = 0;
 const GRANTED: u8 = 1;
 const UNAVAILABLE: u8 = 2;
@@ -60,7 +34,7 @@ pub(crate) fn numbers(news: News) -> (u8, f64) {
     }
 }
 
-/// Returns the number of a cause in JavaScript, see `CAUSES` in `js/native/native.js`.
+/// Returns the number of a cause in JavaScript, see `CAUSES` in `js/native/columns.js`.
 fn number(cause: LossCause) -> f64 {
     match cause {
         LossCause::Stolen { .. } => 0.0,
@@ -73,6 +47,22 @@ fn number(cause: LossCause) -> f64 {
 
 const CLIENT_ENDED: f64 = 5.0;
 
+/// The array of a client begins with the number of the request of a call, the count of mail, and
+/// whether there is more; mail follows.
+const MAIL_START: usize = 3;
+
+/// Lets `work` fill the array of a client with mail. It gets the number of the request that the
+/// call is about.
+#[inline]
+pub(crate) fn fill<T>(array: &mut [f64], work: impl FnOnce(u64, &mut Postbag<'_>) -> T) -> T {
+    let (head, mail) = array.split_at_mut(MAIL_START);
+    let mut bag = Postbag { numbers: mail, filled: 0, more: false };
+    let result = work(head[0] as u64, &mut bag);
+    head[1] = (bag.filled / MAIL_LENGTH) as f64;
+    head[2] = f64::from(u8::from(bag.more));
+    result
+}
+
 /// The numbers of a piece of mail: its kind, the number of its request, and a token or a cause.
 const MAIL_LENGTH: usize = 3;
 
@@ -82,17 +72,7 @@ pub(crate) struct Postbag<'a> {
     /// How many numbers are written.
     filled: usize,
     /// True if something did not fit.
-    pub(crate) more: bool,
-}
-
-impl<'a> Postbag<'a> {
-    pub(crate) fn new(numbers: &'a mut [f64]) -> Self {
-        Self { numbers, filled: 0, more: false }
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.filled / MAIL_LENGTH
-    }
+    more: bool,
 }
 
 impl Post for Postbag<'_> {

@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use napi_sys as sys;
 
 use crate::Instance;
+use crate::report::Columns;
 
 /// The JavaScript environment of this thread, during one call.
 #[derive(Clone, Copy)]
@@ -42,6 +43,10 @@ pub(crate) trait Function {
 
 /// The most arguments of a function of this addon.
 pub(crate) const ARGUMENTS_MAX: usize = 4;
+
+/// JavaScript has no strings of more than half a billion code units.
+const TOO_LONG: Failure =
+    Failure("all names together are too long for a query: use shorter names, or hold fewer locks");
 
 fn ok(status: sys::napi_status, failure: &'static str) -> Result<()> {
     if status == sys::Status::napi_ok { Ok(()) } else { Err(Failure(failure)) }
@@ -71,17 +76,6 @@ impl<'call> Env<'call> {
         Value(null_mut(), PhantomData)
     }
 
-    pub(crate) fn array(self, length: usize) -> Result<Value<'call>> {
-        self.make(|env, result| unsafe { sys::napi_create_array_with_length(env, length, result) })
-    }
-
-    /// Sets `array[index]`.
-    pub(crate) fn set(self, array: Value<'_>, index: usize, element: Value<'_>) -> Result<()> {
-        let index = u32::try_from(index).map_err(|_| Failure("an array would be too long"))?;
-        let status = unsafe { sys::napi_set_element(self.0, array.0, index, element.0) };
-        ok(status, "an element could not be set")
-    }
-
     /// Makes a Float64Array with these numbers.
     pub(crate) fn numbers(self, numbers: &[f64]) -> Result<Value<'call>> {
         let mut data = null_mut();
@@ -96,6 +90,19 @@ impl<'call> Env<'call> {
         self.make(|env, result| unsafe {
             sys::napi_create_typedarray(env, kind, numbers.len(), buffer.0, 0, result)
         })
+    }
+
+    /// Makes an array of the numbers, the text and its ends, both as Float64Array.
+    pub(crate) fn columns(self, columns: &Columns) -> Result<Value<'call>> {
+        let array =
+            self.make(|env, result| unsafe { sys::napi_create_array_with_length(env, 3, result) })?;
+        let text = self.string(&columns.text).map_err(|_| TOO_LONG)?;
+        let values = [self.numbers(&columns.numbers)?, text, self.numbers(&columns.ends)?];
+        for (index, value) in (0..).zip(values) {
+            let status = unsafe { sys::napi_set_element(self.0, array.0, index, value.0) };
+            ok(status, "an element could not be set")?;
+        }
+        Ok(array)
     }
 
     pub(crate) fn get_number(self, value: Value<'_>) -> Result<f64> {

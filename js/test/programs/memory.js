@@ -1,16 +1,16 @@
 // Uses names once each, some concurrently, some aborted, and prints the memory after each round.
 // node --expose-gc memory.js ROUNDS NAMES
 
-import { createRequire } from 'node:module';
 import { locks } from 'navlocks';
+import { loadEngine } from '../../native/engine.js';
 
 const [rounds, names] = process.argv.slice(2).map(Number);
 const BATCH = 1000;
 let next = 0;
 
 // A client of the same lock space, which counts its contents.
-const addon = createRequire(import.meta.url)('../../native/navlocks.node');
-const handle = addon.open('', 'counts', new Float64Array(1024), () => {});
+const { engine } = loadEngine();
+const handle = engine.open('', 'counts', new Float64Array(1024), () => {});
 
 async function use(batches) {
   for (let batch = 0; batch < batches; batch++) {
@@ -32,7 +32,7 @@ async function settled() {
   globalThis.gc();
   globalThis.gc();
   const { rss, heapUsed } = process.memoryUsage();
-  const [kept, requests, bytes, mail] = addon.census(handle);
+  const [kept, requests, bytes, mail] = engine.census(handle);
   return { rss, heapUsed, kept, requests, bytes, mail };
 }
 

@@ -16,14 +16,17 @@ const LIMIT_MS = 120_000;
  * @param node    the path of Node
  * @param locks   returns the locks to test, see program.js
  * @param thread  whether to run them in a worker thread
+ * @param engine  the engine of the package
  * @yields { test, name, passed, message } for every subtest
  */
-export async function* runInNode({ node, locks, thread = false, wanted }) {
+export async function* runInNode({ node, locks, thread = false, engine = '', wanted }) {
   for (const test of programs().filter(wanted)) {
-    const given = [program, await locks(), test, ...(thread ? ['thread'] : [])];
+    // The engine in WebAssembly is in the main thread, also for a test in a worker.
+    const given = [...(engine === 'wasm' ? ['--import', import.meta.resolve('navlocks')] : []), program, await locks(), test, ...(thread ? ['thread'] : [])];
     let found;
     try {
-      const { stdout } = await promisify(execFile)(node, given, { timeout: LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 });
+      const env = { ...process.env, NAVLOCKS_ENGINE: engine };
+      const { stdout } = await promisify(execFile)(node, given, { env, timeout: LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 });
       found = JSON.parse(stdout);
     } catch (error) {
       found = { status: undefined, message: error.killed ? 'it does not end' : String(error.stderr || error), subtests: [] };

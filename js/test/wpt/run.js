@@ -29,6 +29,7 @@ if (!pages().some(({ path }) => wanted(path))) {
   console.error(`No public test has '${part}' in its path: look into web-locks/ of the checkout.`);
   process.exit(1);
 }
+const hasWasm = existsSync(new URL('../../native/navlocks.wasm', import.meta.url));
 const newest = fileURLToPath(new URL('../../peers/node_modules/.bin/node', import.meta.url));
 
 /** Starts a service for each test, because some leave locks behind. */
@@ -45,6 +46,7 @@ async function* nodes() {
     const [major] = stdout.split('.');
     yield { name, run: () => runInNode({ node, locks: () => 'installed', wanted }) };
     yield { name: `${name}, thread`, run: () => runInNode({ node, locks: () => 'installed', thread: true, wanted }) };
+    if (hasWasm) yield { name: `${name}, WebAssembly, thread`, run: () => runInNode({ node, locks: () => 'installed', thread: true, engine: 'wasm', wanted }) };
     yield { name: `${name}, service`, run: () => runInNode({ node, locks: freshService, wanted }) };
     // Node has its own locks since version 24.
     if (withNative && Number(major) >= 24) yield { name, native: true, run: () => runInNode({ node, locks: () => 'native', wanted }) };
