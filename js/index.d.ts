@@ -37,6 +37,11 @@ export interface ExtendedLockOptions extends LockOptions {
   timeout?: number;
   /** A text that `inspect()` shows. */
   tag?: string;
+  /**
+   * The trace that the request belongs to: the `traceparent` of W3C Trace Context. A service shows
+   * it in queries, in events and in its log; a malformed one is ignored, and so is one in process.
+   */
+  traceparent?: string;
   /** For shared requests: waits at the head of the queue instead of the tail. */
   overtake?: boolean;
   /**
@@ -238,6 +243,8 @@ export interface LockDetails {
   /** When it was granted, or requested if it is pending: milliseconds since 1970, roughly. */
   since: number;
   tag: string | undefined;
+  /** The trace that the request belongs to, if a service knows it. */
+  traceparent?: string | undefined;
   /** The client's process, if the service knows it. */
   pid?: number | undefined;
   /** Otherwise the process as the client described it to the service: `4711@host`. */
@@ -269,6 +276,8 @@ interface LockEventAbout {
   limit?: number;
   clientId: string;
   tag: string | undefined;
+  /** The trace that the request belongs to, if a service knows it. */
+  traceparent?: string | undefined;
   /** The client's process, if the service knows it. */
   pid: number | undefined;
   /** When this client received the event: milliseconds since 1970. */

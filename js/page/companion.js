@@ -92,6 +92,10 @@ class Pair {
     return this.#entry.tag;
   }
 
+  get traceparent() {
+    return this.#entry.traceparent;
+  }
+
   get loss() {
     return this.#entry.loss;
   }

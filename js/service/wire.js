@@ -46,7 +46,7 @@ export const write = {
    * In a claim a request has its age, its token or its place if it is known, and the mode of its
    * downgrade.
    */
-  request: (id, client, { scope, mode, limit, wait, tag, maxHold, within }, { token, place, ms, sharing = { mode, limit } } = {}) =>
+  request: (id, client, { scope, mode, limit, wait, tag, maxHold, traceparent, within }, { token, place, ms, sharing = { mode, limit } } = {}) =>
     stringify({
       request: {
         id,
@@ -56,6 +56,7 @@ export const write = {
         wait: WAITS[wait],
         tag,
         'max-hold-ms': maxHold,
+        traceparent,
         within: within?.id,
         token,
         place: place && plainList(place),
@@ -121,9 +122,9 @@ export function cycleOf({ clients, requests, outer, possible = false }) {
 }
 
 /** Returns an event for streams. */
-export function eventOf({ about: { request, client, names, mode, tag, pid }, what }, time) {
+export function eventOf({ about: { request, client, names, mode, tag, traceparent, pid }, what }, time) {
   const type = typeof what === 'string' ? what : Object.keys(what)[0];
-  const event = { type, id: request, scope: names, ...sharingOf(mode), clientId: client, tag, pid, time };
+  const event = { type, id: request, scope: names, ...sharingOf(mode), clientId: client, tag, traceparent, pid, time };
   const detail = what[type];
   if (type === 'granted') event.fencingToken = detail;
   else if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: causeOf(detail), thief: detail.stolen });
@@ -145,13 +146,14 @@ export function standardSnapshot({ held, pending }) {
 
 /** Returns a snapshot with all details. */
 export function fullSnapshot({ held, pending }, now) {
-  const row = ({ about: { request, client, names, mode, tag, pid, process }, ms, within }) => ({
+  const row = ({ about: { request, client, names, mode, tag, traceparent, pid, process }, ms, within }) => ({
     id: request,
     scope: names,
     ...sharingOf(mode),
     clientId: client,
     since: now - ms,
     tag,
+    traceparent,
     pid,
     process,
     within,

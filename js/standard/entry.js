@@ -71,6 +71,8 @@ export class Entry {
     this.timeout = options.timeout;
     /** The milliseconds after which the lock is lost. */
     this.maxHold = options.maxHold;
+    /** The trace that the request belongs to, for a service. */
+    this.traceparent = options.traceparent;
     /** The entry of the lock within which the request is made. */
     this.outer = options.outer;
     this.#context = host.context?.();

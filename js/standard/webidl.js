@@ -101,6 +101,7 @@ export function createConversions(realm) {
       steal: false,
       tag: undefined,
       timeout: undefined,
+      traceparent: undefined,
       within: undefined,
     };
     if (value === undefined || value === null) return options;
@@ -133,6 +134,8 @@ export function createConversions(realm) {
       if (member !== undefined) options.tag = tag(member);
       member = value.timeout;
       if (member !== undefined) options.timeout = timeout(member);
+      member = value.traceparent;
+      if (member !== undefined) options.traceparent = domString(member, "'traceparent'");
       options.within = value.within;
     }
     return options;

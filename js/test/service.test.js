@@ -336,3 +336,14 @@ test('install() refuses arguments that are neither locks of the package nor opti
 });
 
 test.after(() => service.kill());
+
+test('the trace of a request is shown in queries and events', async () => {
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const locks = await connect(service.unix, { partition: 'traced' });
+  const events = locks.events();
+  const seen = events.next();
+  await locks.request('a', { traceparent }, async () => assert.equal((await locks.inspect()).held[0].traceparent, traceparent));
+  assert.equal((await seen).value.traceparent, traceparent);
+  await locks.request('b', { traceparent: 'mine' }, async () => assert.equal((await locks.inspect()).held[0].traceparent, undefined));
+  await locks.close();
+});

@@ -62,6 +62,7 @@ fn waits_have_the_same_names_and_numbers() {
             mode: Mode::Shared,
             wait,
             tag: None,
+            traceparent: None,
             max_hold_ms: None,
             within: None,
             token: None,

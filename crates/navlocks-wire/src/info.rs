@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
 use super::name::{Names, optional};
+use super::trace::TraceParent;
 
 /// A held lock or a pending request, in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,13 @@ pub struct About {
     /// The tag of the request.
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     pub tag: Option<Name>,
+    /// The trace that the request belongs to.
+    #[serde(
+        default,
+        deserialize_with = "super::trace::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub traceparent: Option<TraceParent>,
     /// The process of the client, where the service knows it: over a Unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,

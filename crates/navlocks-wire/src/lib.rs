@@ -31,6 +31,7 @@ mod info;
 mod name;
 mod to_client;
 mod to_service;
+mod trace;
 mod version;
 
 pub use fault::{Fault, FaultCode};
@@ -45,6 +46,7 @@ pub use to_service::{
     Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService, Watch,
     Within,
 };
+pub use trace::TraceParent;
 pub use version::{
     OFFERED_SUBPROTOCOLS, SUBPROTOCOL, SUBPROTOCOLS, TOKEN_SUBPROTOCOL, VERSION, choose_subprotocol,
 };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::id::RequestKey;
 use super::info::mode;
 use super::name::{Names, optional, single};
+use super::trace::TraceParent;
 
 /// A message from a client to the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +134,13 @@ pub struct Request {
     /// the search for deadlocks uses it. One that is over counts as missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Within>,
+    /// The trace that the request belongs to, for events and logs. A malformed one is ignored.
+    #[serde(
+        default,
+        deserialize_with = "super::trace::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub traceparent: Option<TraceParent>,
     /// In a claim: the fencing token under which the client holds the lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,

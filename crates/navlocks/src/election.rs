@@ -174,7 +174,7 @@ impl Leaders {
 
     /// Returns the leaders after an event, if it changes them.
     fn receive(&mut self, event: Event) -> Option<Option<Leader>> {
-        let Event { request, client, scope, mode, tag, pid, kind } = event;
+        let Event { request, client, scope, mode, tag, pid, kind, .. } = event;
         let now = self.seen.as_ref().and_then(Option::as_ref);
         match kind {
             EventKind::Granted(term) if scope == self.scope && mode == Mode::Exclusive => {

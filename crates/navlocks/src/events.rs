@@ -25,6 +25,8 @@ pub struct Event {
     pub mode: Mode,
     /// The text given with [`tag`](crate::Request::tag).
     pub tag: Option<Arc<str>>,
+    /// The text given with [`traceparent`](crate::Request::traceparent) through a service.
+    pub traceparent: Option<Arc<str>>,
     /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
     /// The kind of the event.

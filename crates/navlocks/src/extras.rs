@@ -13,6 +13,7 @@ pub(crate) struct Extras {
     pub(crate) timeout: Option<Duration>,
     pub(crate) tag: Option<Arc<str>>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) traceparent: Option<Arc<str>>,
     /// The number that [`Request::limit`](crate::Request::limit) got, if it is no limit.
     pub(crate) bad_limit: Option<BadLimit>,
     /// The held lock within which the request is made.

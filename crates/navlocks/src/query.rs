@@ -44,6 +44,8 @@ pub struct RequestInfo {
     pub token: Option<FencingToken>,
     /// The text given with [`tag`](crate::Request::tag).
     pub tag: Option<Arc<str>>,
+    /// The text given with [`traceparent`](crate::Request::traceparent) through a service.
+    pub traceparent: Option<Arc<str>>,
     /// How long it has been held, or pending, exact to a few milliseconds.
     pub age: Duration,
     /// The process of the client, where a service knows it. In process there is only one.
@@ -125,6 +127,7 @@ impl RequestInfo {
             mode,
             token,
             tag,
+            traceparent: None,
             age,
             pid: None,
             process: None,

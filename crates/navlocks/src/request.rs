@@ -149,6 +149,14 @@ impl Request {
         self
     }
 
+    /// Names the trace that the request belongs to, by the text of a `traceparent` of [Trace
+    /// Context](https://www.w3.org/TR/trace-context/). A service shows it in queries, in events and
+    /// in its log; a malformed one is ignored, and so is one in process.
+    pub fn traceparent(mut self, traceparent: impl Into<Arc<str>>) -> Self {
+        self.extras.get_or_insert_default().traceparent = Some(traceparent.into());
+        self
+    }
+
     /// Says that the request is made within this held lock, whose holder keeps it until the request
     /// is over: a lock of the same client, or the one under which the program runs. As
     /// [`Lock::request`]; a lock that is over has no effect.
@@ -330,6 +338,11 @@ impl TryRequest {
     /// Limits how long the lock is held: see [`Request::max_hold`].
     pub fn max_hold(self, time: Duration) -> Self {
         Self(self.0.max_hold(time))
+    }
+
+    /// Names the trace that the request belongs to: see [`Request::traceparent`].
+    pub fn traceparent(self, traceparent: impl Into<Arc<str>>) -> Self {
+        Self(self.0.traceparent(traceparent))
     }
 
     /// Says that the request is made within a held lock: see [`Request::within`].

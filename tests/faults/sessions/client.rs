@@ -430,6 +430,7 @@ fn request(names: &[Arc<str>], mode: Mode, wait: Wait) -> wire::Request {
             Wait::Steal => navlocks_core::Wait::Steal,
         },
         tag: None,
+        traceparent: None,
         token: None,
         max_hold_ms: None,
         within: None,

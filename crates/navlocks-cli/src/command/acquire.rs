@@ -148,6 +148,9 @@ impl Acquire {
         if let Some(time) = self.max_hold {
             request = request.max_hold(time);
         }
+        if let Ok(traceparent) = std::env::var("TRACEPARENT") {
+            request = request.traceparent(traceparent);
+        }
         if self.tries_once(timeout) {
             return Requested::new(request.if_available().into_future());
         }

@@ -22,6 +22,8 @@ struct About<'a> {
     process: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
 }
 
 /// The mode in a word of the standard, and the limit of a request that has one.
@@ -70,6 +72,7 @@ impl<'a> From<&'a RequestInfo> for Entry<'a> {
                 pid: info.pid,
                 process: info.process.as_deref(),
                 tag: info.tag.as_deref(),
+                traceparent: info.traceparent.as_deref(),
             },
             token: info.token.map(navlocks::FencingToken::get),
             ms: info.age.as_millis(),
@@ -220,6 +223,7 @@ pub(super) fn event(event: &Event, time: &str) -> String {
             pid: event.pid,
             process: None,
             tag: event.tag.as_deref(),
+            traceparent: event.traceparent.as_deref(),
         },
         more,
     };

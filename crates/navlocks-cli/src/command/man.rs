@@ -39,7 +39,7 @@ impl Man {
 }
 
 /// The variables that the command reads, and those that it sets for a command under a lock.
-const ENVIRONMENT: [(&str, &str); 14] = [
+const ENVIRONMENT: [(&str, &str); 15] = [
     (
         "NAVLOCKS_URL",
         "The service to use; the user's own otherwise. Set for a command under a lock of --url.",
@@ -52,6 +52,7 @@ const ENVIRONMENT: [(&str, &str); 14] = [
     ("NAVLOCKS_IDLE_EXIT", "For how long a service that started by itself stays idle."),
     ("NAVLOCKS_LOG", "What a service logs, such as warn or debug."),
     ("NO_COLOR", "Without colours."),
+    ("TRACEPARENT", "The trace of a request, in W3C's form: queries, events and logs show it."),
     (
         "NAVLOCKS_NAME, NAVLOCKS_NAMES",
         "Set for a command or shell under a lock: its name, its names.",

@@ -12,6 +12,21 @@ fn query_without_a_service_shows_no_lock_and_starts_none() {
 }
 
 #[test]
+fn query_and_watch_show_the_trace_of_a_command() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let world = World::new();
+    for (given, shown) in [(TRACE, serde_json::json!(TRACE)), ("mine", serde_json::Value::Null)] {
+        let mut command = world.script("run a", "echo held; read line; exit 0");
+        command.env("TRACEPARENT", given);
+        let mut holder = Talk::start(command);
+        assert_eq!(holder.line(), "held");
+        assert_eq!(world.query()["held"][0]["traceparent"], shown);
+        holder.end().assert(0, "");
+        world.until(0, 0);
+    }
+}
+
+#[test]
 fn query_shows_holders_and_waiters() {
     let world = World::new();
     let holder = world.hold("run --tag nightly a b");

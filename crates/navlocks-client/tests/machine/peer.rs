@@ -37,6 +37,7 @@ pub(crate) fn request(name: &str, wait: Wait) -> Request {
         mode: Mode::Exclusive,
         wait,
         tag: None,
+        traceparent: None,
         max_hold_ms: None,
         within: None,
         token: None,

@@ -331,7 +331,16 @@ impl Hub {
         let age = Duration::from_millis(claimed.ms.unwrap_or_default()).min(AGE_MAX);
         let max_hold_ms = claimed.max_hold_ms.unwrap_or_default();
         let within = claimed.within.map(|within| within.key(number));
-        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = claimed;
+        let wire::Request {
+            id,
+            client,
+            names: wire::Names(scope),
+            mode,
+            wait,
+            tag,
+            traceparent,
+            ..
+        } = claimed;
         let session = self.sessions.get_mut(number)?;
         let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
         else {
@@ -346,6 +355,7 @@ impl Hub {
             number: id,
             request: Request { scope, mode, wait },
             tag,
+            traceparent,
             since: now.checked_sub(age).unwrap_or(now),
             place: 0,
             is_placed: false,

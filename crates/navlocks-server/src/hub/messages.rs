@@ -91,7 +91,9 @@ impl Hub {
             self.answer_again(number, &asked, now);
             return Ok(());
         }
-        let wire::Request { id: request, client, names, mode, wait, tag, token, .. } = asked;
+        let wire::Request {
+            id: request, client, names, mode, wait, tag, traceparent, token, ..
+        } = asked;
         let max_hold_ms = asked.max_hold_ms.unwrap_or_default();
         let within = asked.within.map(|within| within.key(number));
         let wire::Names(scope) = names;
@@ -114,6 +116,7 @@ impl Hub {
             number: request,
             request: request_of_engine,
             tag,
+            traceparent,
             since: now,
             place: 0,
             is_placed: false,

@@ -143,6 +143,7 @@ impl Hub {
             number: 0,
             request,
             tag: Some(TAG.into()),
+            traceparent: None,
             since: now,
             place: 0,
             is_placed: false,

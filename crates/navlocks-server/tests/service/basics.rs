@@ -296,3 +296,31 @@ fn process_of_a_client_over_tcp_is_shown_as_the_client_describes_it() {
     assert_eq!(held[0].about.process, None);
     assert_eq!(held[0].about.pid, Some(std::process::id()));
 }
+
+#[test]
+fn trace_of_a_request_is_shown_in_events_and_queries() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let service = Running::start();
+    let (mut subscriber, mut client) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    subscriber.listen();
+    // One of a later version is shown as one of version 00, and a malformed one is ignored.
+    let later = TRACE.replacen("00-", "ab-", 1) + "-more";
+    for (id, sent, shown) in [(1, TRACE, Some(TRACE)), (2, &later, Some(TRACE)), (3, "00-1", None)]
+    {
+        client
+            .say(format!(r#"{{"request":{{"id":{id},"names":["{id}"],"traceparent":"{sent}"}}}}"#));
+        client.granted(id);
+        for _ in 0..2 {
+            let ToClient::Event(Event::Request(event)) = subscriber.hear() else {
+                panic!("no event")
+            };
+            let trace = event.about.traceparent;
+            assert_eq!(trace.as_ref().map(|trace| trace.as_str()), shown, "{sent}");
+        }
+    }
+    client.say(r#"{"ask":{"id":1,"question":{"locks":"partition"}}}"#);
+    let ToClient::Answer(answer) = client.hear() else { panic!("no answer") };
+    let Reply::Locks { held, .. } = answer.reply else { panic!("no locks") };
+    let traced = held.iter().filter(|info| info.about.traceparent.is_some()).count();
+    assert_eq!((traced, held.len()), (2, 3));
+}

@@ -351,7 +351,8 @@ impl Sink<Tasks> for Collect<'_> {
             Notice::Contended => return,
         };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, pid: None, kind };
+        let (traceparent, pid) = (None, None);
+        let event = Event { request: id, client, scope, mode, tag, traceparent, pid, kind };
         let Notices { inboxes, wakes, .. } = &mut *self.notices;
         inboxes.deliver(&event, wakes);
     }

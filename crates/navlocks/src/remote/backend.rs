@@ -126,6 +126,9 @@ impl Backend for Handle {
             mode: *mode,
             wait: *wait,
             tag: extras.and_then(|extras| extras.tag.as_deref()).map(Into::into),
+            traceparent: extras
+                .and_then(|extras| extras.traceparent.as_deref())
+                .and_then(wire::TraceParent::parse),
             max_hold_ms: extras.and_then(|it| it.max_hold).map(|max| max.as_millis() as u64),
             within: None,
             token: None,

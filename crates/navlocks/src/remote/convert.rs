@@ -89,13 +89,14 @@ fn text_of(tag: Name) -> Arc<str> {
 impl From<wire::RequestEvent> for Event {
     fn from(event: wire::RequestEvent) -> Self {
         let wire::RequestEvent { about, what, .. } = event;
-        let About { request, client, names, mode, tag, pid, .. } = about;
+        let About { request, client, names, mode, tag, traceparent, pid, .. } = about;
         Self {
             request: request.into(),
             client: client.into(),
             scope: names.0,
             mode,
             tag: tag.map(text_of),
+            traceparent: traceparent.map(|trace| trace.as_str().into()),
             pid,
             kind: what.into(),
         }
@@ -135,7 +136,7 @@ impl From<wire::Cycle> for Cycle {
 impl From<wire::Info> for RequestInfo {
     fn from(info: wire::Info) -> Self {
         let wire::Info { about, token, ms, within, stopped } = info;
-        let About { request, client, names, mode, tag, pid, process } = about;
+        let About { request, client, names, mode, tag, traceparent, pid, process } = about;
         Self {
             request: request.into(),
             client: client.into(),
@@ -143,6 +144,7 @@ impl From<wire::Info> for RequestInfo {
             mode,
             token: token.map(FencingToken::new),
             tag: tag.map(text_of),
+            traceparent: traceparent.map(|trace| trace.as_str().into()),
             age: Duration::from_millis(ms),
             pid,
             process: process.map(Into::into),

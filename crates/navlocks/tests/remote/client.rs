@@ -84,6 +84,7 @@ pub(crate) fn request_of(client: u64, id: u64, name: &str) -> Said {
         mode: Mode::Exclusive,
         wait: navlocks_core::Wait::Queue,
         tag: None,
+        traceparent: None,
         max_hold_ms: None,
         within: None,
         token: None,

@@ -27,6 +27,7 @@ async fn tells(talk: &mut Talk, client: u64, number: u64) {
         names: Names("a".into()),
         mode: navlocks::Mode::Exclusive,
         tag: None,
+        traceparent: None,
         pid: None,
         process: None,
     };

@@ -25,7 +25,7 @@ use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
 use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
 use crate::hub::{Noted, Recorder};
-use address::{Address, Owner, Served, Thief, address, noted, process_of};
+use address::{Address, Label, Owner, Served, Thief, address, noted, process_of};
 pub(crate) use answers::{Looks, TooMany};
 pub(crate) use new_request::NewRequest;
 pub(crate) use outboxes::HubContext;
@@ -34,6 +34,11 @@ use waiters::Waiters;
 
 /// Returns the address of a request that is about to enter an engine.
 #[inline]
+/// Returns the tag of a request that has texts.
+fn tag_of(label: Option<&Label>) -> Option<&Name> {
+    label?.tag.as_ref()
+}
+
 fn address_of(new_request: &NewRequest, sessions: &Sessions) -> Address {
     let &NewRequest { client: ClientKey { session, client }, number, slot, max_hold_ms, .. } =
         new_request;
@@ -133,24 +138,25 @@ impl Partition {
     /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
     pub(crate) fn request(
         &mut self,
-        new_request: NewRequest,
+        mut new_request: NewRequest,
         context: &mut HubContext<'_>,
     ) -> Option<RequestId> {
         let address = self.address(&new_request, context);
         let place = new_request.queue_place(context.epoch);
         let outer = self.find_outer(&new_request, context.sessions);
-        let NewRequest { owner, request, tag, since, .. } = new_request;
+        let label = new_request.take_label();
+        let NewRequest { owner, request, since, .. } = new_request;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             context.metrics.steals.inc();
-            context.audit_steal(address, &request.scope);
-            self.thief = Some(self.thief(owner, address, tag.as_ref()));
+            context.audit_steal(address, &request.scope, label.as_ref());
+            self.thief = Some(self.thief(owner, address, tag_of(label.as_ref())));
         }
         if let Some(recorder) = &mut self.recorder {
-            let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
+            let (scope, mode, tag) = (request.scope.clone(), request.mode, label.clone());
             let about = About { client: owner, scope, mode, tag };
             recorder.record_request(noted(about, address), context.now);
         }
-        let note = (address, tag);
+        let note = (address, label);
         let made = self
             .with(context, |space, sink| space.request_within(outer, owner, &request, note, sink));
         match made {
@@ -184,7 +190,7 @@ impl Partition {
         context: &mut HubContext<'_>,
     ) -> Option<RequestId> {
         let address = self.address(new_request, context);
-        let note = (address, new_request.tag.clone());
+        let note = (address, new_request.label());
         let token = FencingToken::new(token);
         self.finish(context);
         let id = self.space.restore(
@@ -201,7 +207,7 @@ impl Partition {
         match (id, &mut self.recorder) {
             (None, _) => self.bytes -= address.bytes as usize,
             (Some(_), Some(recorder)) => {
-                let (client, tag) = (new_request.owner, new_request.tag.clone());
+                let (client, tag) = (new_request.owner, new_request.label());
                 let (scope, mode) = (new_request.request.scope.clone(), new_request.request.mode);
                 let noted = noted(About { client, scope, mode, tag }, address);
                 recorder.know(noted, new_request.since);
@@ -248,7 +254,7 @@ impl Partition {
     /// Describes a live request that has stolen, in words for its victims.
     pub(crate) fn describe_live_thief(&self, id: RequestId) -> Option<Rc<str>> {
         let owner = self.manager().info(id)?.client;
-        Some(self.thief(owner, address(self.space.notes(), id), self.space.tag(id)).words)
+        Some(self.thief(owner, address(self.space.notes(), id), self.tag(id)).words)
     }
 
     fn refuse(&mut self, address: Address, refusal: &SpaceError, context: &mut HubContext<'_>) {
@@ -367,7 +373,7 @@ impl Partition {
 
     /// Returns the tag of a live request.
     pub(crate) fn tag(&self, id: RequestId) -> Option<&Name> {
-        self.space.tag(id)
+        tag_of(self.space.tag(id))
     }
 
     /// Returns the client of a live request, and its process where that is known.

@@ -136,6 +136,7 @@ impl World {
             number: key.request,
             request,
             tag: None,
+            traceparent: None,
             since: Instant::now(),
             place,
             is_placed: false,

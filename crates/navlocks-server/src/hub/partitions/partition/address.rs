@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes};
 use navlocks_core::{ClientId, Deadlock, Name, RequestId};
-use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, RequestKey};
+use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, RequestKey, TraceParent};
 
 use crate::hub::Noted;
 use crate::store::Slot;
@@ -17,7 +17,14 @@ pub(super) struct Served;
 impl Embedder for Served {
     type Note = Address;
     type Time = Instant;
-    type Tag = Name;
+    type Tag = Label;
+}
+
+/// The texts of a request, which few requests have.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) tag: Option<Name>,
+    pub(crate) traceparent: Option<TraceParent>,
 }
 
 /// The names that a session gave its client and its request, its process, the bytes that the
@@ -116,22 +123,24 @@ fn escaped(text: &str, chars_max: usize) -> String {
 }
 
 /// Returns the facts about a request for a recorder.
-pub(super) fn noted(about: About<Name>, address: Address) -> Noted {
+pub(super) fn noted(about: About<Label>, address: Address) -> Noted {
     let Address { session, client, number, pid, .. } = address;
     let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));
     let About { scope, mode, tag, .. } = about;
+    let tag = tag.and_then(|label| label.tag);
     Noted { request, client, scope, mode, tag, pid: pid.map(NonZero::get) }
 }
 
 /// Returns a description of a request for clients of other sessions.
-pub(super) fn told(about: &About<Name>, address: Address, owners: &[Owner]) -> wire::About {
+pub(super) fn told(about: &About<Label>, address: Address, owners: &[Owner]) -> wire::About {
     let Address { session, client, number, pid, .. } = address;
     wire::About {
         request: RequestKey::new(session, number),
         client: ClientKey::new(session, client),
         names: wire::Names(about.scope.clone()),
         mode: about.mode,
-        tag: about.tag.clone(),
+        tag: about.tag.as_ref().and_then(|label| label.tag.clone()),
+        traceparent: about.tag.as_ref().and_then(|label| label.traceparent.clone()),
         pid: pid.map(NonZero::get),
         process: process_of(about.client, owners),
     }

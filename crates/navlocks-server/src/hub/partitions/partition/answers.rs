@@ -75,6 +75,7 @@ impl Partition {
                 names: wire::Names(new_request.request.scope.clone()),
                 mode: new_request.request.mode,
                 tag: new_request.tag.clone(),
+                traceparent: new_request.traceparent.clone(),
                 pid: sessions.pid(new_request.client.session),
                 process: process_of(new_request.owner, &self.clients),
             },

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use navlocks_core::kit::Space;
 use navlocks_core::{ClientId, Name, Request, Wait};
-use navlocks_wire::{ClientKey, QueuePlace, RequestKey};
+use navlocks_wire::{ClientKey, QueuePlace, RequestKey, TraceParent};
 
-use super::address::Served;
+use super::address::{Label, Served};
 use crate::store::Slot;
 
 /// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
@@ -21,6 +21,7 @@ pub(crate) struct NewRequest {
     pub(crate) number: u64,
     pub(crate) request: Request,
     pub(crate) tag: Option<Name>,
+    pub(crate) traceparent: Option<TraceParent>,
     pub(crate) since: Instant,
     /// Its place among all requests of the service.
     pub(crate) place: u64,
@@ -39,11 +40,25 @@ impl NewRequest {
         RequestKey::new(self.client.session, self.number)
     }
 
-    /// Returns the bytes of its names and tag.
+    /// Takes its texts, if it has some.
+    #[inline]
+    pub(super) fn take_label(&mut self) -> Option<Label> {
+        let (tag, traceparent) = (self.tag.take(), self.traceparent.take());
+        (tag.is_some() || traceparent.is_some()).then_some(Label { tag, traceparent })
+    }
+
+    /// Returns a copy of its texts, if it has some.
+    pub(super) fn label(&self) -> Option<Label> {
+        let label = || Label { tag: self.tag.clone(), traceparent: self.traceparent.clone() };
+        (self.tag.is_some() || self.traceparent.is_some()).then(label)
+    }
+
+    /// Returns the bytes of its names and texts.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let names = self.request.scope.names().iter().map(Name::len_bytes);
-        names.sum::<usize>() + self.tag.as_ref().map_or(0, Name::len_bytes)
+        let trace = self.traceparent.as_ref().map_or(0, |trace| trace.as_str().len());
+        names.sum::<usize>() + self.tag.as_ref().map_or(0, Name::len_bytes) + trace
     }
 
     /// Returns the place that its client is to be told.

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::kit::{About, Notes, Notice, Sink};
-use navlocks_core::{Name, RequestId, Scope};
-use navlocks_wire::{Event, Granted, LossCause, Over, RequestKey, ToClient, What};
+use navlocks_core::{RequestId, Scope};
+use navlocks_wire::{Event, Granted, LossCause, Over, RequestKey, ToClient, TraceParent, What};
 
-use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_cause};
+use super::address::{Address, Label, Owner, Served, Thief, address, cycle, told, told_cause};
 use crate::audit::{Act, Audit};
 use crate::hub::backlog::Unfinished;
 use crate::hub::holds::Holds;
@@ -36,7 +36,7 @@ pub(crate) struct HubContext<'a> {
 
 impl HubContext<'_> {
     /// Writes who steals which names. A line for each loss follows.
-    pub(super) fn audit_steal(&self, address: Address, scope: &Scope) {
+    pub(super) fn audit_steal(&self, address: Address, scope: &Scope, label: Option<&Label>) {
         if !self.audit.admits(Act::Steal, self.now) {
             return;
         }
@@ -45,7 +45,9 @@ impl HubContext<'_> {
         let (tenant, from) = (peer.map(|peer| &*peer.tenant), peer.map(|peer| peer.address()));
         let pid = peer.and_then(|peer| peer.pid());
         let (request, names) = (RequestKey::new(session, number), scope.to_string());
-        tracing::warn!(audit = "steal", %request, tenant, from, pid, names, "a request steals");
+        let traceparent = label.and_then(|label| label.traceparent.as_ref());
+        let traceparent = traceparent.map(TraceParent::as_str);
+        tracing::warn!(audit = "steal", %request, tenant, from, pid, names, traceparent, "a request steals");
     }
 }
 
@@ -133,7 +135,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
     fn publish(
         &mut self,
         id: RequestId,
-        about: &About<Name>,
+        about: &About<Label>,
         notes: &Notes<Served>,
         notice: &Notice<'_, Instant>,
     ) {
