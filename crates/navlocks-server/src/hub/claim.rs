@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::{Mode, Request, State};
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Granted, LossCause, Over, RequestKey, Resume,
-    ToClient,
+    self as wire, ClientKey, Fault, FaultCode, Granted, LossCause, Over, Pending, RequestKey,
+    Resume, ToClient,
 };
 
 use super::Hub;
@@ -162,7 +162,25 @@ impl Hub {
             Verdict::Keep(_) if self.mode_of(known) != Some(named.mode) => {
                 self.downgrade(number, wire::Downgrade { id, mode: named.mode }, now);
             }
+            // The message with its place was lost with a connection.
+            Verdict::Queue(_) if named.place.is_none() => self.tell_place(number, id, known),
             Verdict::Keep(_) | Verdict::Queue(_) | Verdict::New => {}
+        }
+    }
+
+    /// Sends a pending request its place, if there are places.
+    fn tell_place(&mut self, number: u32, id: u64, known: Known) {
+        let epoch = self.registry.log().map(|log| log.epoch());
+        let place = match known {
+            Known::Live { partition, id } => self.partitions[partition].queue_place(id),
+            Known::Guest { .. } => {
+                let guest = self.room.guest_mut(RequestKey::new(number, id));
+                guest.and_then(|guest| guest.place_in(epoch))
+            }
+            Known::Lost { .. } => None,
+        };
+        if let Some(place) = place {
+            self.sessions.say(number, &ToClient::Pending(Pending { id, place }));
         }
     }
 

@@ -203,6 +203,7 @@ impl Hub {
                 self.registry.end_lost(RequestKey::new(number, request), slot);
             }
         }
+        self.questions.retain(|(asker, _)| *asker != number);
         self.forget_unclaimed(number, now);
         let clients = std::mem::take(&mut session.clients).into_values().collect();
         self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now)

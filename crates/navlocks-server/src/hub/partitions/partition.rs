@@ -16,7 +16,8 @@ use navlocks_core::{
     RequestId, RequestInfo, Scope, Wait,
 };
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Over, Pending, Refused, RequestKey, ToClient, Why,
+    self as wire, ClientKey, Fault, FaultCode, Over, Pending, QueuePlace, Refused, RequestKey,
+    ToClient, Why,
 };
 
 use super::subscribers::Subscribers;
@@ -43,7 +44,8 @@ fn address_of(new_request: &NewRequest, sessions: &Sessions) -> Address {
     let &NewRequest { client: ClientKey { session, client }, number, slot, max_hold_ms, .. } =
         new_request;
     let pid = sessions.pid(session).and_then(NonZero::new);
-    Address { session, bytes: new_request.bytes() as u32, slot, pid, client, number, max_hold_ms }
+    let (bytes, place) = (new_request.bytes() as u32, QueuePlace::default());
+    Address { session, bytes, slot, pid, client, number, max_hold_ms, place }
 }
 
 /// One lock space.
@@ -141,8 +143,8 @@ impl Partition {
         mut new_request: NewRequest,
         context: &mut HubContext<'_>,
     ) -> Option<RequestId> {
-        let address = self.address(&new_request, context);
         let place = new_request.queue_place(context.epoch);
+        let address = self.address(&new_request, context);
         let outer = self.find_outer(&new_request, context.sessions);
         let label = new_request.take_label();
         let NewRequest { owner, request, since, .. } = new_request;
@@ -179,6 +181,12 @@ impl Partition {
                 None
             }
         }
+    }
+
+    /// Returns the place in the queue that the client of a pending request is to know.
+    pub(crate) fn queue_place(&self, id: RequestId) -> Option<QueuePlace> {
+        let place = address(self.space.notes(), id).place;
+        Some(place).filter(|place| *place != QueuePlace::default())
     }
 
     /// Seats a request that held its lock under an earlier service. Returns none if an entry
@@ -220,9 +228,9 @@ impl Partition {
     /// Returns the address of a request that is about to enter the engine, and counts its bytes.
     #[inline]
     fn address(&mut self, new_request: &NewRequest, context: &HubContext<'_>) -> Address {
-        let address = address_of(new_request, context.sessions);
         self.bytes += new_request.bytes();
-        address
+        let place = new_request.place_in(context.epoch).unwrap_or_default();
+        Address { place, ..address_of(new_request, context.sessions) }
     }
 
     /// Returns the live request within which a request was made: of its session, or of another one

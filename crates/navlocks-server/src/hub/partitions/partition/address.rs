@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes};
 use navlocks_core::{ClientId, Deadlock, Name, RequestId};
-use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, RequestKey, TraceParent};
+use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, QueuePlace, RequestKey, TraceParent};
 
 use crate::hub::Noted;
 use crate::store::Slot;
@@ -40,6 +40,8 @@ pub(super) struct Address {
     pub(super) number: u64,
     /// The longest time for which it may hold its lock, in milliseconds; zero if there is none.
     pub(super) max_hold_ms: u64,
+    /// In a cluster: the place in the queue that its client is to know.
+    pub(super) place: QueuePlace,
 }
 
 /// The owner of the requests of a client.

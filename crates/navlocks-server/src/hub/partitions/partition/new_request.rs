@@ -64,7 +64,12 @@ impl NewRequest {
     /// Returns the place that its client is to be told.
     #[inline]
     pub(crate) fn queue_place(&self, epoch: Option<u64>) -> Option<QueuePlace> {
-        let epoch = epoch.filter(|_| !self.is_placed)?;
+        self.place_in(epoch.filter(|_| !self.is_placed))
+    }
+
+    /// Returns its place, if there are places.
+    pub(crate) fn place_in(&self, epoch: Option<u64>) -> Option<QueuePlace> {
+        let epoch = epoch?;
         // Requests that overtake count down through all epochs, before all others.
         let overtakes = self.request.wait == Wait::Overtake;
         Some(QueuePlace { epoch: if overtakes { 0 } else { epoch }, number: self.place })
