@@ -24,9 +24,3 @@ mod storage;
 mod fenced;
 mod clustered;
 mod example;
-
-mod random_requests;
-mod simulation;
-mod seeded;
-mod sessions;
-mod reclaimed;

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = include_str!("../../docs/restarts.md");
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "tests/faults",
+    "tests/simulation",
     "crates/navlocks-server/tests/abuse",
     "crates/navlocks-server/tests/service",
     "crates/navlocks-server/tests/service/reclaim",

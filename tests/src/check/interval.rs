@@ -103,17 +103,43 @@ impl Robberies {
         until: Moment,
     ) -> Option<Moment> {
         let lists = life.names.iter().filter_map(|name| self.by_name.get(name));
-        let asked = lists.filter_map(|list| {
-            let first = list.partition_point(|robbery| robbery.all_done < life.asked);
-            // A client that robs itself knows its loss in the moment of the request.
-            let in_time = list[first..].iter().take_while(|robbery| robbery.asked <= until);
-            let mut possible = in_time.filter(|robbery| {
-                let before = robbery.done < life.asked
-                    || robbery.token.zip(token).is_some_and(|(theirs, ours)| theirs < ours);
-                robbery.by != place && !before
-            });
-            possible.next().map(|robbery| robbery.asked)
-        });
-        asked.min()
+        lists
+            .filter_map(|list| in_time(list, place, life, token, until).next())
+            .map(|it| it.asked)
+            .min()
     }
+
+    /// Returns all requests that may have stolen this lock before `until`.
+    pub(super) fn possible(
+        &self,
+        place: usize,
+        life: &Life,
+        token: Option<u64>,
+        until: Moment,
+    ) -> Vec<usize> {
+        let lists = life.names.iter().filter_map(|name| self.by_name.get(name));
+        let robbers = lists.flat_map(|list| in_time(list, place, life, token, until));
+        let mut robbers: Vec<usize> = robbers.map(|robbery| robbery.by).collect();
+        robbers.sort_unstable();
+        robbers.dedup();
+        robbers
+    }
+}
+
+/// Returns those of a list of robberies that may have stolen a lock before `until`.
+fn in_time<'r>(
+    list: &'r [Robbery],
+    place: usize,
+    life: &'r Life,
+    token: Option<u64>,
+    until: Moment,
+) -> impl Iterator<Item = &'r Robbery> {
+    let first = list.partition_point(|robbery| robbery.all_done < life.asked);
+    // A client that robs itself knows its loss in the moment of the request.
+    let in_time = list[first..].iter().take_while(move |robbery| robbery.asked <= until);
+    in_time.filter(move |robbery| {
+        let before = robbery.done < life.asked
+            || robbery.token.zip(token).is_some_and(|(theirs, ours)| theirs < ours);
+        robbery.by != place && !before
+    })
 }

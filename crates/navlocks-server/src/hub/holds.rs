@@ -38,6 +38,10 @@ impl Holds {
         holds
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.until.len()
+    }
+
     /// Notes until when a lock may be held.
     pub(crate) fn begin(&mut self, key: RequestKey, until: Instant) {
         self.end(key);

@@ -4,8 +4,43 @@ use super::Hub;
 use super::backlog::Unfinished;
 use super::partitions::Partition;
 use super::sessions::{Client, Known};
+use crate::store::SlotLog;
+
+/// Counts of all that a hub keeps for its clients: zeros, once all of them have left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "counts of what the names say")]
+pub struct Contents {
+    pub sessions: usize,
+    pub partitions: usize,
+    pub requests: usize,
+    pub unclaimed_sessions: usize,
+    pub absent_requests: usize,
+    pub maximum_holds: usize,
+    pub questions: usize,
+    pub unfinished: usize,
+    pub bytes: usize,
+    pub logged: usize,
+}
 
 impl Hub {
+    /// Counts all that it keeps. The cost is all there is.
+    pub fn contents(&self) -> Contents {
+        let shares = self.common.shares.borrow();
+        let bytes = shares.all().map(|(.., share)| share.bytes.get() + share.claimed.get());
+        Contents {
+            sessions: self.sessions.len(),
+            partitions: self.partitions.len(),
+            requests: self.partitions.iter().map(Partition::requests).sum(),
+            unclaimed_sessions: self.found.unclaimed(),
+            absent_requests: usize::from(!self.room.is_empty()),
+            maximum_holds: self.holds.len(),
+            questions: self.questions.len(),
+            unfinished: self.unfinished.len(),
+            bytes: bytes.sum(),
+            logged: self.registry.log().map_or(0, SlotLog::len),
+        }
+    }
+
     /// Checks that the books of sessions and those of the engines agree. For tests and fuzzing; the
     /// cost is all there is.
     ///

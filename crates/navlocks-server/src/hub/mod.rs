@@ -62,6 +62,7 @@ use tokens::Tokens;
 pub(crate) use common::{AskedAcross, Common};
 pub use frame::Frame;
 pub(crate) use frame::Next;
+pub use invariants::Contents;
 pub(crate) use lifecycle::slow_reader;
 pub(crate) use metrics::Metrics;
 pub(crate) use outbox::Full;
@@ -137,6 +138,17 @@ impl Hub {
     /// # Errors
     ///
     /// No fencing tokens are left.
+    pub fn with_slot(
+        slots: u32,
+        registry: &Rc<dyn SlotRegistry>,
+        inherited: Inherited,
+        limits: Limits,
+        deadlocks: DeadlockPolicy,
+    ) -> io::Result<Self> {
+        Self::of_slot(slots, registry, inherited, (limits, deadlocks), Common::default())
+    }
+
+    /// Makes a hub for a slot beside those of the other slots of a node.
     pub(crate) fn of_slot(
         slots: u32,
         registry: &Rc<dyn SlotRegistry>,
@@ -150,7 +162,7 @@ impl Hub {
         hub.slot = Some(Slot { number, slots });
         hub.sessions.number_by(number, slots, hub.found.last_number());
         hub.sequence = Sequence::of_slot();
-        hub.check_grace(Instant::now());
+        hub.check_grace(won_at);
         Ok(hub)
     }
 
@@ -282,9 +294,17 @@ impl Hub {
         self.registry.log().map(|log| log.gate.clone())
     }
 
+    /// Lets connections look again whose frames wait for a change: one was confirmed, or the slot
+    /// has another owner.
+    pub fn open_gate(&self) {
+        if let Some(gate) = self.gate() {
+            gate.open();
+        }
+    }
+
     /// Stops to serve: sends all connections this fault and nothing more. Sessions are left as they
     /// are, and go on elsewhere.
-    pub(crate) fn retire(&mut self, fault: &Fault, now: Instant) {
+    pub fn retire(&mut self, fault: &Fault, now: Instant) {
         self.open = false;
         self.end_recorders(now);
         self.disconnect(fault);
@@ -301,7 +321,7 @@ impl Hub {
     }
 
     /// Ends all connections with this fault. Their sessions go on.
-    pub(crate) fn disconnect(&mut self, fault: &Fault) {
+    pub fn disconnect(&mut self, fault: &Fault) {
         for number in self.sessions.numbers() {
             let outbox = self.sessions.get(number).and_then(|session| session.outbox.as_ref());
             outbox.inspect(|outbox| outbox.end(fault.clone()));

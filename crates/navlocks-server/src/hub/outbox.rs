@@ -146,7 +146,7 @@ impl Outbox {
     /// Returns true if frames may be sent now. If not, or if some wait for a change, this task is
     /// woken when it should look again.
     #[inline]
-    pub(crate) fn may_send(&self, waker: &Waker) -> bool {
+    pub fn may_send(&self, waker: &Waker) -> bool {
         let inner = self.0.borrow();
         let Some(gated) = &inner.gated else { return true };
         let may_send = gated.gate.may_send();
@@ -243,7 +243,7 @@ impl Outbox {
     }
 
     /// Wakes this task when there is something to write. It has just taken all there was.
-    pub(crate) fn register(&self, waker: &Waker) {
+    pub fn register(&self, waker: &Waker) {
         let mut inner = self.0.borrow_mut();
         inner.looking = false;
         let known = &mut inner.waker;

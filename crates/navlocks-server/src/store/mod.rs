@@ -22,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::{LEASE_BOUND, Limits};
-use slot_log::SlotLog;
+pub(crate) use slot_log::SlotLog;
 use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
 

@@ -37,6 +37,11 @@ impl SlotLog {
         Self { registry, gate, keys, taken: taken.collect(), unclaimable: Vec::new() }
     }
 
+    /// Returns how many sessions and losses it knows.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len() + self.taken.len()
+    }
+
     /// Notes that no session of an earlier owner can be claimed.
     pub(super) fn refuse_claims(&mut self) {
         self.unclaimable.extend(self.keys.drain().map(|(_, key)| key));

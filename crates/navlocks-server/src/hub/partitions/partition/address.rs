@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes};
 use navlocks_core::{ClientId, Deadlock, Name, RequestId};
-use navlocks_wire::{self as wire, ClientKey, Cycle, LossCause, QueuePlace, RequestKey, TraceParent};
+use navlocks_wire::{
+    self as wire, ClientKey, Cycle, LossCause, QueuePlace, RequestKey, TraceParent,
+};
 
 use crate::hub::Noted;
 use crate::store::Slot;
