@@ -157,7 +157,7 @@ export class Entry {
     }
   }
 
-  /** The error of a request whose time is over. An unreachable service is not a lock that is held. */
+  /** The error of a request whose time is over. A service that is out of reach is no held lock. */
   timeoutError() {
     const { exception, transport } = this.host;
     const { outage } = transport;

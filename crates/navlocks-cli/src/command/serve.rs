@@ -17,7 +17,10 @@ use navlocks_server::{
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::supervisor::Supervisor;
 use super::duration;
@@ -232,17 +235,17 @@ impl Serve {
 
     /// Logs to standard error. A service goes on when its log cannot be written, as on a full disk.
     fn log(&self) {
-        let filter =
-            EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+        let level = std::env::var(LOG_VARIABLE).ok().and_then(|text| text.parse().ok());
         let builder = tracing_subscriber::fmt()
             .with_writer(io::stderr)
             .with_ansi(false)
             .with_target(false)
             .log_internal_errors(false)
-            .with_env_filter(filter);
+            .with_max_level(Level::TRACE);
+        let filter = level.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
         let _is_set_already = match self.log_format {
-            LogFormat::Text => builder.try_init(),
-            LogFormat::Json => builder.json().try_init(),
+            LogFormat::Text => builder.finish().with(filter).try_init(),
+            LogFormat::Json => builder.json().finish().with(filter).try_init(),
         };
     }
 
