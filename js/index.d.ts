@@ -438,9 +438,9 @@ export type ServiceAddress = string | URL | readonly (string | URL)[];
 
 /**
  * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`; or to a cluster,
- * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if no service
- * answers, a SecurityError if the service refuses this client, a NotSupportedError for another
- * version.
+ * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if no
+ * service answers, a SecurityError if the service refuses this client, a NotSupportedError for
+ * another version.
  */
 export function connect(url: ServiceAddress, options?: NodeConnectOptions): Promise<ServiceLocks>;
 /**

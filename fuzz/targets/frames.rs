@@ -7,6 +7,7 @@
 
 #![no_main]
 
+#[allow(dead_code, reason = "each target uses a part")]
 mod rehearsal;
 
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
-//! A service without sockets and with a virtual clock, for the fuzz target.
+//! A service without sockets and with a virtual clock, for fuzz targets.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,21 @@ impl Rehearsal {
         let outbox_bytes_max = limits.outbox_bytes_max;
         let hub = Hub::without_store(limits, deadlocks)?;
         Ok(Self { hub, outbox_bytes_max, now: Instant::now(), connections: Vec::new() })
+    }
+
+    /// Makes a service with its state in this folder.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be used.
+    pub(crate) fn with_state_folder(
+        folder: &Path,
+        limits: Limits,
+        deadlocks: DeadlockPolicy,
+    ) -> std::io::Result<Self> {
+        let (outbox_bytes_max, now) = (limits.outbox_bytes_max, Instant::now());
+        let hub = Hub::with_state_folder(folder, limits, deadlocks, now)?;
+        Ok(Self { hub, outbox_bytes_max, now, connections: Vec::new() })
     }
 
     /// Opens a connection, over a Unix socket or over TCP. Returns its number here.
