@@ -102,7 +102,7 @@ impl Stage {
             9 => {
                 let questions = [
                     r#"{"locks":"partition"}"#,
-                    r#""deadlocks""#,
+                    r#"{"waits":"deadlocks"}"#,
                     r#"{"force-release":"a"}"#,
                     r#"{"blockers":"1.2"}"#,
                     r#"{"contended":"2.1"}"#,

@@ -47,7 +47,7 @@ test('messages to the service are the documented ones', () => {
     write.end(1),
     write.ask(1, 0, { locks: 'partition' }),
     write.ask(2, 1, { blockers: '12.7' }),
-    write.ask(4, 0, 'deadlocks'),
+    write.ask(4, 0, { waits: 'deadlocks' }),
     write.ask(5, 0, { 'force-release': 'invoice/42' }),
     write.watch({ events: 0 }),
     write.watch({ 'no-events': 0 }),
@@ -56,7 +56,7 @@ test('messages to the service are the documented ones', () => {
     write.bye,
   ];
   // The messages and queries that this client never sends.
-  const unusedParts = ['contended', '"all"', '"within":"', '"question":"place"', 'place-of', 'unclaimed', '"view"'];
+  const unusedParts = ['contended', '"all"', '"within":"', '"waits":"partition"', '"question":"place"', 'place-of', 'unclaimed', '"view"'];
   const isUsed = (text) => !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
   assert.deepEqual(sent.toSorted(), documented.toSorted());

@@ -299,6 +299,7 @@ impl Engine {
         let possible = self.manager.possible_deadlocks();
         possible.iter().try_for_each(|deadlock| self.check_cycle(deadlock))?;
         same("possible deadlocks", &in_words(possible)?, &model.possible_deadlocks())?;
+        self.check_explanation(&snapshot)?;
 
         for (number, &request) in self.requests.iter().enumerate() {
             let state = self.manager.state(request).map(|state| match state {
@@ -324,6 +325,32 @@ impl Engine {
             same(&format_args!("deadlock through r{number}"), &through.as_ref(), &expected)?;
         }
         replay(&snapshot)
+    }
+
+    /// Checks that an explanation is the snapshot, the blockers and the deadlocks of one moment.
+    fn check_explanation(&self, snapshot: &core_api::Snapshot) -> Result<(), String> {
+        let bounds = core_api::ExplainBounds { holders_max: 2, ..Default::default() };
+        let explained = self.manager.explain(core_api::Explained::All, bounds);
+        let Some(explained) = explained else { return Err("there is no explanation".into()) };
+        same("explained requests", &explained.requests, snapshot)?;
+        let cycles = [self.manager.deadlocks(), self.manager.possible_deadlocks()].concat();
+        same("explained deadlocks", &explained.deadlocks, &cycles)?;
+        let wait = |info: &core_api::RequestInfo| {
+            let core_api::Blockers { mut hard, soft } = self.manager.blockers(info.request);
+            let (holders, before) = (hard.len(), soft.len());
+            hard.truncate(2);
+            let (request, soft) = (info.request, soft.last().copied());
+            core_api::BlockedBy { request, hard, soft, holders, before }
+        };
+        let waits: Vec<_> = snapshot.pending.iter().map(wait).collect();
+        same("explained waits", &explained.waits, &waits)?;
+        let caught = self.manager.explain(core_api::Explained::Deadlocked, bounds);
+        let caught = caught.map(|caught| caught.requests).unwrap_or_default();
+        let is_caught = |info: &&core_api::RequestInfo| {
+            cycles.iter().any(|cycle| cycle.clients.contains(&info.client))
+        };
+        let held: Vec<_> = snapshot.held.iter().filter(is_caught).cloned().collect();
+        same("deadlocked holders", &caught.held, &held)
     }
 
     /// Checks that the shortest cycle of a deadlock has requests of it alone, each of which waits

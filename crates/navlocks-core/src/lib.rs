@@ -76,7 +76,7 @@ pub use event::{Event, LossCause};
 pub use hash::HashKey;
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use limit::Limit;
-pub use manager::Step;
+pub use manager::{BlockedBy, ExplainBounds, Explained, Explanation, Step};
 pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockManager, RequestInfo, Snapshot, State};
 pub use manager::{QueueView, Queued, Waiter};
 pub use name::{EscapeError, Name};

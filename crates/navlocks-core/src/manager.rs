@@ -12,6 +12,7 @@ mod blockers;
 mod deadlock;
 mod graph;
 mod cycle;
+mod explain;
 mod survey;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ use core::borrow::Borrow;
 
 pub use blockers::Blockers;
 pub use deadlock::{Deadlock, DeadlockPolicy, Step};
+pub use explain::{BlockedBy, ExplainBounds, Explained, Explanation};
 pub use snapshot::{RequestInfo, Snapshot, State};
 pub use survey::{QueueView, Queued, Waiter};
 

@@ -193,6 +193,9 @@ pub struct Ring {
     pub hops: Vec<Hop>,
     /// How many further clients are part of it.
     pub others: u64,
+    /// It is a cycle only because requests share a client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub possible: bool,
 }
 
 /// A client in a cycle.

@@ -39,12 +39,12 @@ pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cycle, Info, LossCause, RequestEvent, UnclaimedSession, What};
 pub use name::Names;
 pub use to_client::{
-    Answer, Event, EventText, Granted, Limits, Lost, NotWatching, Over, Partition, Pending, Place,
-    Refused, Reply, ToClient, Welcome, Why,
+    Answer, BlockedBy, Event, EventText, Granted, Limits, Lost, NotWatching, Over, Partition, Pending, Place,
+    Refused, Reply, ToClient, Waits, Welcome, Why,
 };
 pub use to_service::{
     Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService, Watch,
-    Within,
+    WaitsOf, Within,
 };
 pub use trace::TraceParent;
 pub use version::{

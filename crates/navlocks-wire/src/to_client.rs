@@ -237,6 +237,41 @@ impl Answer {
     pub const TAIL: &str = "}}";
 }
 
+/// Requests, waits and cycles of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// The locks held, in the order of their grants.
+    pub held: Vec<Info>,
+    /// The requests pending, in the order of the queue.
+    pub pending: Vec<Info>,
+    /// The waits of the first of these.
+    pub waits: Vec<BlockedBy>,
+    /// The cycles of requests that wait for each other, the certain ones first.
+    pub cycles: Vec<Cycle>,
+    /// How many further pending requests were not looked at.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+}
+
+/// A pending request, and what it waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedBy {
+    /// The request.
+    pub request: RequestKey,
+    /// The first held locks that conflict with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hard: Vec<RequestKey>,
+    /// The last earlier request that conflicts with it and waits itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soft: Option<RequestKey>,
+    /// How many held locks conflict with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub holders: u64,
+    /// How many earlier requests conflict with it and wait themselves.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before: u64,
+}
+
 /// Where a pending request stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
@@ -275,8 +310,8 @@ pub enum Reply {
     Place(Option<Place>),
     /// To `contended`.
     Contended(bool),
-    /// To `deadlocks`.
-    Deadlocks(Vec<Cycle>),
+    /// To `waits`.
+    Waits(Waits),
     /// To `force-release`: how many locks there were.
     Released(u64),
     /// The service did not answer, for this reason.

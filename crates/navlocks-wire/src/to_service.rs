@@ -252,10 +252,20 @@ pub enum Question {
     PlaceOf(RequestKey),
     /// Whether a request waits for this lock.
     Contended(RequestKey),
-    /// Clients that wait for each other.
-    Deadlocks,
+    /// The waits of one moment, and the cycles among them.
+    Waits(WaitsOf),
     /// Takes away all held locks that have this name in their scope. Answered by their number.
     ForceRelease(#[serde(with = "single")] Name),
+}
+
+/// The requests whose waits a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitsOf {
+    /// All of the partition of the client.
+    Partition,
+    /// Those of clients there that are in a cycle.
+    Deadlocks,
 }
 
 /// The places whose locks a question is about.

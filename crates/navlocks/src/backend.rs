@@ -14,15 +14,14 @@ use std::pin::Pin;
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
-    Blockers, ClientId, FencingToken, LockManager, Mode, Name, Request, RequestId, Scope,
+    Blockers, ClientId, Explained, FencingToken, LockManager, Mode, Name, Request, RequestId, Scope,
 };
 
 use crate::connection::Connection;
-use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Place, Snapshot};
+use crate::query::{PartitionSnapshot, Place, Snapshot, Waits};
 
 /// A lock space, as its clients use it. No method blocks; wakers run after unlocking.
 pub(crate) trait Backend: Debug + Send + Sync {
@@ -142,7 +141,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>>;
     fn blockers(&self, client: ClientId, request: RequestId) -> Reply<'_, Blockers>;
     fn is_contended(&self, client: ClientId, lock: RequestId) -> Reply<'_, bool>;
-    fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>>;
+    fn waits(&self, client: ClientId, explained: Explained) -> Reply<'_, Waits>;
     fn force_release(&self, client: ClientId, name: Name) -> Reply<'_, usize>;
 }
 

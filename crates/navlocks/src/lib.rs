@@ -134,12 +134,12 @@ pub use future::{RequestFuture, TryRequestFuture};
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
-    BadLimit, Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Limit, Mode, Name,
-    RequestId, Scope,
+    BadLimit, BlockedBy, Blockers, ClientId, EmptyScope, EscapeError, Explained, FencingToken,
+    Limit, Mode, Name, RequestId, Scope,
 };
 #[cfg(feature = "client")]
 pub use query::UnclaimedSession;
-pub use query::{PartitionSnapshot, Place, RequestInfo, Snapshot};
+pub use query::{PartitionSnapshot, Place, RequestInfo, Snapshot, Waits};
 pub use reentrant::{Entered, Reentrant};
 #[cfg(feature = "client")]
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
+use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Explained, Name, RequestId, Scope};
 
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
@@ -369,7 +369,16 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn deadlocks(&self) -> Result<Vec<Cycle>, QueryError> {
-        self.backend().deadlocks(self.client().id).await
+        Ok(self.waits(Explained::Deadlocked).await?.cycles)
+    }
+
+    /// Returns the requests, the waits of each and the cycles among them, all of one moment.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn waits(&self, explained: Explained) -> Result<query::Waits, QueryError> {
+        self.backend().waits(self.client().id, explained).await
     }
 
     /// Returns a stream of all events of this space from now on, in order.

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
+use navlocks_core::{BlockedBy, ClientId, FencingToken, Mode, RequestId, Scope};
+
+use crate::deadlock::Cycle;
 
 /// All locks and requests of a lock space at one moment. A copy: later changes do not show in it.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +16,21 @@ pub struct Snapshot {
     pub held: Vec<RequestInfo>,
     /// The requests pending, in the order in which they stand in the queue.
     pub pending: Vec<RequestInfo>,
+}
+
+/// The requests, waits and cycles of a lock space at one moment, from
+/// [`Locks::waits`](crate::Locks::waits).
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Waits {
+    /// The requests that are explained.
+    pub requests: Snapshot,
+    /// The waits of the first pending ones, in queue order: 500.
+    pub waits: Vec<BlockedBy>,
+    /// The cycles of requests that wait for each other, the certain ones first.
+    pub cycles: Vec<Cycle>,
+    /// How many further pending requests were not looked at.
+    pub more: usize,
 }
 
 /// Where a pending request stands.

@@ -102,7 +102,7 @@ export class ServiceTransport {
   }
 
   deadlocks() {
-    return this.#ask('deadlocks', ({ deadlocks }) => mapped(deadlocks, cycleOf));
+    return this.#ask({ waits: 'deadlocks' }, ({ waits }) => mapped(waits.cycles, cycleOf));
   }
 
   forceRelease(name) {

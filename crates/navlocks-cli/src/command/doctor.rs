@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Locks, Snapshot, UnclaimedSession};
+use navlocks::{Explained, Locks, Snapshot, UnclaimedSession};
 use rustix::fs::{Access, access};
 
 use super::etcd::EtcdOptions;
@@ -294,7 +294,7 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
         let unclaimed = await_claims(target, locks).await?;
         let (snapshot, reason) = target.query_with_reason(locks).await?;
-        let waits = Waits::ask_caught(target, locks, snapshot.clone()).await?;
+        let waits = Waits::ask(target, locks, Explained::Deadlocked).await?;
         Ok::<_, Failure>((snapshot, reason, unclaimed, waits))
     };
     let (snapshot, reason, unclaimed, waits) = match answers.await {

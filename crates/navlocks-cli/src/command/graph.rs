@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
-use navlocks::{ClientId, RequestId};
+use navlocks::{ClientId, Explained, RequestId};
 
 use super::duration::say;
 use super::target::Target;
@@ -42,8 +42,7 @@ impl Graph {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let waits = match self.target.connect_if_running().await? {
             Some(locks) => {
-                let snapshot = self.target.query(&locks).await?;
-                let waits = Waits::ask(&self.target, &locks, snapshot).await?;
+                let waits = Waits::ask(&self.target, &locks, Explained::All).await?;
                 Target::finish(locks).await;
                 waits
             }

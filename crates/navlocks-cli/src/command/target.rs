@@ -229,6 +229,11 @@ impl Target {
         self.answer(answers).await
     }
 
+    /// Asks for the reason if no lock is granted.
+    pub(super) async fn reason(&self, locks: &Locks) -> Result<Option<String>, Failure> {
+        self.answer(async { Ok(withheld(locks).await) }).await
+    }
+
     /// Asks for a snapshot of every partition, and for the reason if no lock is granted.
     pub(super) async fn query_all(
         &self,

@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use navlocks::deadlock::Cycle;
-use navlocks::{Blockers, ClientId, Locks, Name, RequestId, RequestInfo, Snapshot};
+use navlocks::{BlockedBy, ClientId, Explained, Locks, Name, RequestId, RequestInfo, Snapshot};
 
 use super::duration::say;
 use super::target::Target;
 use crate::exit::Failure;
 use crate::printer::Harmless;
-
-/// The most pending requests whose blockers are asked for.
-const ASKED_MAX: usize = 500;
 
 /// The requests of one moment, and the blockers of the pending ones.
 #[derive(Debug, Default)]
@@ -19,7 +16,7 @@ pub(super) struct Waits {
     infos: BTreeMap<RequestId, RequestInfo>,
     /// The pending requests that were looked at, in queue order.
     pub(super) pending: Vec<RequestId>,
-    blockers: BTreeMap<RequestId, Blockers>,
+    waits: BTreeMap<RequestId, BlockedBy>,
     pub(super) cycles: Vec<Cycle>,
     /// Cycles that are none if tasks of one client do not wait for each other.
     possible: Vec<Cycle>,
@@ -50,52 +47,24 @@ pub(super) enum Over<'a> {
 }
 
 impl Waits {
-    /// Asks the service about all requests.
+    /// Asks the service about requests, all at one moment.
     pub(super) async fn ask(
         target: &Target,
         locks: &Locks,
-        snapshot: Snapshot,
+        explained: Explained,
     ) -> Result<Self, Failure> {
-        Self::ask_about(target, locks, snapshot, |_, _| true).await
-    }
-
-    /// Asks the service about deadlocked clients.
-    pub(super) async fn ask_caught(
-        target: &Target,
-        locks: &Locks,
-        snapshot: Snapshot,
-    ) -> Result<Self, Failure> {
-        Self::ask_about(target, locks, snapshot, |waits, info| waits.is_deadlocked(info.client))
-            .await
-    }
-
-    async fn ask_about(
-        target: &Target,
-        locks: &Locks,
-        snapshot: Snapshot,
-        wanted: fn(&Self, &RequestInfo) -> bool,
-    ) -> Result<Self, Failure> {
-        let mut waits = Self { options: target.options(), ..Self::default() };
-        if !snapshot.pending.is_empty() {
-            let cycles = target.answer(locks.deadlocks()).await?;
-            (waits.cycles, waits.possible) = cycles.into_iter().partition(Cycle::is_certain);
-        }
-        let asked: Vec<RequestId> = snapshot
-            .pending
-            .iter()
-            .filter(|info| wanted(&waits, info))
-            .take(ASKED_MAX)
-            .map(|info| info.request)
-            .collect();
-        for request in asked {
-            let blockers = target.answer(locks.blockers(request)).await?;
-            waits.pending.push(request);
-            waits.blockers.insert(request, blockers);
-        }
-        waits.left_out = snapshot.pending.len().saturating_sub(ASKED_MAX);
-        let all = snapshot.held.into_iter().chain(snapshot.pending);
-        waits.infos = all.map(|info| (info.request, info)).collect();
-        Ok(waits)
+        let answer = target.answer(locks.waits(explained)).await?;
+        let (cycles, possible) = answer.cycles.into_iter().partition(Cycle::is_certain);
+        let Snapshot { held, pending, .. } = answer.requests;
+        Ok(Self {
+            pending: answer.waits.iter().map(|wait| wait.request).collect(),
+            waits: answer.waits.into_iter().map(|wait| (wait.request, wait)).collect(),
+            infos: held.into_iter().chain(pending).map(|info| (info.request, info)).collect(),
+            cycles,
+            possible,
+            left_out: answer.more,
+            options: target.options(),
+        })
     }
 
     pub(super) fn info(&self, request: RequestId) -> Option<&RequestInfo> {
@@ -108,16 +77,15 @@ impl Waits {
 
     /// Returns the numbers of held locks and of earlier requests that block a request.
     pub(super) fn count(&self, request: RequestId) -> (usize, usize) {
-        self.blockers.get(&request).map_or((0, 0), |it| (it.hard.len(), it.soft.len()))
+        self.waits.get(&request).map_or((0, 0), |it| (it.holders, it.before))
     }
 
     /// Returns the blockers of a request: all held locks, or else the last earlier request.
     fn edges_of(&self, request: RequestId) -> Vec<Edge<'_>> {
         let Some(waiter) = self.info(request) else { return Vec::new() };
-        let Some(blockers) = self.blockers.get(&request) else { return Vec::new() };
-        let last = blockers.soft.len().saturating_sub(1);
-        let (by, over): (_, fn(_) -> _) = match &blockers.hard[..] {
-            [] => (&blockers.soft[last..], Over::Earlier),
+        let Some(BlockedBy { hard, soft, .. }) = self.waits.get(&request) else { return Vec::new() };
+        let (by, over): (_, fn(_) -> _) = match &hard[..] {
+            [] => (soft.as_slice(), Over::Earlier),
             hard => (hard, Over::Held),
         };
         let edge = |id: &RequestId| {

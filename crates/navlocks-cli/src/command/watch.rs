@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use navlocks::events::Gap;
-use navlocks::{Event, Events, Locks, QueryError, Snapshot};
+use navlocks::{Event, Events, Explained, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::screen::{self, Screen};
@@ -131,10 +131,10 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
             Err(_) => Err("the service does not answer"),
         };
         if looked.is_none_or(|at| at.elapsed() >= DEADLOCKS_MIN)
-            && let Ok(now) = &snapshot
+            && snapshot.is_ok()
         {
             looked = Some(Instant::now());
-            let waits = Waits::ask_caught(target, locks, now.clone()).await;
+            let waits = Waits::ask(target, locks, Explained::Deadlocked).await;
             deadlocks = waits.map(|waits| waits.deadlocks(|_| true)).unwrap_or_default();
         }
         let palette = Palette::of_stdout();

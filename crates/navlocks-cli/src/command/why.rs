@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::Args;
-use navlocks::{Name, RequestInfo};
+use navlocks::{Explained, Name, RequestInfo};
 
 use super::duration::say;
 use super::steal::single;
@@ -38,7 +38,7 @@ impl Why {
         let Some(locks) = self.target.connect_if_used().await? else {
             return printer::print(&free(&name));
         };
-        let (snapshot, reason) = self.target.query_with_reason(&locks).await?;
+        let reason = self.target.reason(&locks).await?;
         let unclaimed = self.target.answer(locks.unclaimed_sessions()).await?;
         let text = match reason {
             // A service that waits for sessions does not say which names it holds back.
@@ -50,7 +50,7 @@ impl Why {
                 .collect(),
             Some(reason) => format!("{reason}\n"),
             None => {
-                let waits = Waits::ask(&self.target, &locks, snapshot).await?;
+                let waits = Waits::ask(&self.target, &locks, Explained::All).await?;
                 explain(&waits, &name)
             }
         };

@@ -65,7 +65,7 @@ async function loadSummary() {
     // The slots of a node change.
     if (rights?.node !== undefined) rights = await link.ask('service');
     const found = await link.ask('deadlocks');
-    live = found.rings.filter((ring) => ring['over-ms'] === undefined).length;
+    live = found.rings.filter(deadlocks.isLive).length;
     // An overview without a name has the list of partitions alone.
     spaces = (await link.ask({ overview: { space: { partition: '\0' } } })).spaces;
   } catch {

@@ -12,18 +12,21 @@ export const ask = (link) => link.ask('deadlocks');
 export function render(data, context) {
   const { rings, skipped = [] } = data;
   const live = rings.filter(isLive);
-  const over = rings.filter((ring) => !isLive(ring));
+  const possible = rings.filter((ring) => ring.possible);
+  const over = rings.filter((ring) => ring['over-ms'] !== undefined);
   return [
     h('div', { class: 'head' }, h('h1', {}, live.length === 0 ? 'No deadlock' : plural(live.length, 'deadlock')),
       h('span', { class: 'note' }, live.length === 0 ? 'No clients wait for each other at this moment.' : 'None of these requests can be granted until a client releases a lock.')),
     skipped.length > 0 ? h('p', { class: 'wrong' }, `Too many requests to look at in ${skipped.map(spaceName).join(', ')}.`) : undefined,
     live.length > 0 ? h('div', { class: 'rings' }, live.map((ring) => ringCard(ring, context))) : undefined,
-    live.length === 0 && over.length === 0 ? h('section', { class: 'card' }, empty('No deadlock was found', 'The service searches for deadlocks while a dashboard is open, and always with ', h('code', {}, '--deadlocks report'), '. It keeps the last fifty.')) : undefined,
+    possible.length > 0 ? [h('div', { class: 'head later' }, h('h1', {}, 'Possible'), h('span', { class: 'note' }, 'These clients wait for each other, if it is the holders of their locks that wait and not other tasks. Requests that name their outer lock leave no doubt.')), h('div', { class: 'rings' }, possible.map((ring) => ringCard(ring, context)))] : undefined,
+    live.length === 0 && over.length === 0 && possible.length === 0 ? h('section', { class: 'card' }, empty('No deadlock was found', 'The service searches for deadlocks while a dashboard is open, and always with ', h('code', {}, '--deadlocks report'), '. It keeps the last fifty.')) : undefined,
     over.length > 0 ? [h('div', { class: 'head later' }, h('h1', {}, 'Earlier'), h('span', { class: 'note' }, 'The service keeps the last fifty while it runs.')), h('div', { class: 'rings' }, over.map((ring) => ringCard(ring, context)))] : undefined,
   ];
 }
 
-const isLive = (ring) => ring['over-ms'] === undefined;
+/** Returns whether it is a certain deadlock that lasts. */
+export const isLive = (ring) => ring['over-ms'] === undefined && !ring.possible;
 
 function ringCard(ring, { rights, link, refresh }) {
   const live = isLive(ring);
@@ -31,8 +34,8 @@ function ringCard(ring, { rights, link, refresh }) {
   const victim = cheapest(ring);
   return h('section', { key: ring.hops.map((hop) => hop.waits?.request ?? hop.client).join(' '), class: `card ring ${live ? 'lasting' : 'over'}` },
     h('header', {},
-      h('h2', {}, plural(ring.hops.length, 'client')), h('span', { class: `pill ${live ? 'bad' : ''}` }, live ? 'lasts' : 'over'),
-      h('span', { class: 'note', title: exact(found) }, `found ${moment(found)}`, live ? `, ${duration(found)} ago` : `, lasted ${duration(found - ring['over-ms'])}`),
+      h('h2', {}, plural(ring.hops.length, 'client')), h('span', { class: `pill ${live ? 'bad' : ''}` }, live ? 'lasts' : ring.possible ? 'possible' : 'over'),
+      h('span', { class: 'note', title: exact(found) }, `found ${moment(found)}`, live || ring.possible ? `, ${duration(found)} ago` : `, lasted ${duration(found - ring['over-ms'])}`),
       isDefaultSpace(ring.space) ? undefined : h('span', { class: 'space' }, spaceName(ring.space))),
     h('div', { class: 'body' },
       picture(ring.hops),
@@ -70,8 +73,8 @@ export function ticket(ring) {
     const waits = hop.waits === undefined ? ` waits until client ${next.client} ends, which it started` : ` waits for "${plain(hop.name?.[0] ?? '')}" since ${duration(hop.waits.ms)} (request ${hop.waits.request})`;
     return `${index + 1}. ${who === undefined ? `client ${hop.client}` : clientText(who)}${holds}${waits}`;
   });
-  const victim = cheapest(ring);
-  const found = `Deadlock of ${plural(hops.length, 'client')} in partition ${spaceName(ring.space)}, found ${exact(ring['found-ms'])}, ${isLive(ring) ? `lasting ${duration(ring['found-ms'])}` : `over ${exact(ring['over-ms'])}`}`;
+  const victim = ring.possible ? undefined : cheapest(ring);
+  const found = `${ring.possible ? 'Possible deadlock' : 'Deadlock'} of ${plural(hops.length, 'client')} in partition ${spaceName(ring.space)}, found ${exact(ring['found-ms'])}, ${ring['over-ms'] === undefined ? `lasting ${duration(ring['found-ms'])}` : `over ${exact(ring['over-ms'])}`}`;
   const way = victim === undefined ? [] : [`To break it: navlocks release --force '${plain(victim.lock.names[0])}', of ${clientText(victim.lock)}.`];
   return [found, ...lines, ...way, ''].join('\n');
 }

@@ -21,6 +21,8 @@ struct Logged {
     over: Option<Instant>,
     hops: Vec<shown::Hop>,
     others: u64,
+    /// False if it exists only because requests share a client. Such a one is not kept.
+    certain: bool,
 }
 
 /// The last deadlocks, oldest first.
@@ -42,39 +44,40 @@ impl Log {
         // Without a waiter there is no circle to look for.
         let search = match manager.pending_count() {
             0 => Some(Vec::new()),
-            _ => manager.deadlocks_within(entries_max),
+            _ => manager
+                .deadlocks_within(entries_max)
+                .zip(manager.possible_deadlocks_within(entries_max))
+                .map(|(certain, possible)| [certain, possible].concat()),
         };
         let Some(deadlocks) = search else { return false };
-        let found: Vec<(Vec<shown::Hop>, u64)> =
-            deadlocks.iter().map(|deadlock| ring(deadlock, partition, now)).collect();
+        let found: Vec<Logged> =
+            deadlocks.iter().map(|deadlock| log(deadlock, partition, now)).collect();
         for logged in self.logged.iter_mut().filter(|logged| logged.key == *partition.key()) {
-            let lasts = found.iter().any(|(hops, _)| is_same(hops, &logged.hops));
+            let lasts = found.iter().any(|found| found.is_same(logged));
             if !lasts && logged.over.is_none() {
                 logged.over = Some(now);
             }
         }
-        for (hops, others) in found {
-            let known = self.logged.iter_mut().find(|logged| {
-                logged.key == *partition.key()
-                    && logged.over.is_none()
-                    && is_same(&hops, &logged.hops)
-            });
-            match known {
-                Some(logged) => (logged.hops, logged.others) = (hops, others),
-                None => self.add(partition.key(), hops, others, now),
+        self.logged.retain(|logged| logged.certain || logged.over.is_none());
+        for found in found {
+            let is_known =
+                |logged: &&mut Logged| logged.over.is_none() && found.is_same(logged);
+            match self.logged.iter_mut().find(is_known) {
+                Some(logged) => (logged.hops, logged.others) = (found.hops, found.others),
+                None => self.add(found),
             }
         }
         true
     }
 
-    fn add(&mut self, key: &PartitionKey, hops: Vec<shown::Hop>, others: u64, now: Instant) {
-        let of_tenant = |logged: &Logged| logged.key.tenant() == key.tenant();
+    fn add(&mut self, found: Logged) {
+        let of_tenant = |logged: &Logged| logged.key.tenant() == found.key.tenant();
         if self.logged.iter().filter(|logged| of_tenant(logged)).count() >= LOGGED_MAX
             && let Some(oldest) = self.logged.iter().position(of_tenant)
         {
             self.logged.remove(oldest);
         }
-        self.logged.push_back(Logged { key: key.clone(), found: now, over: None, hops, others });
+        self.logged.push_back(found);
     }
 
     /// Notes that the partition of some deadlocks is gone.
@@ -101,17 +104,27 @@ impl Log {
             over_ms: logged.over.map(|over| age(over, now)),
             hops: logged.hops.clone(),
             others: logged.others,
+            possible: !logged.certain,
         };
         visible.into_iter().take(LOGGED_MAX).map(ring).collect()
     }
 }
 
-/// Returns true if two rings have the same waiting requests.
-fn is_same(a: &[shown::Hop], b: &[shown::Hop]) -> bool {
-    let waits = |hops: &[shown::Hop]| -> HashSet<(wire::ClientKey, Option<wire::RequestKey>)> {
-        hops.iter().map(|hop| (hop.client, hop.waits.as_ref().map(|entry| entry.request))).collect()
-    };
-    waits(a) == waits(b)
+impl Logged {
+    /// Returns true if both have the same waiting requests.
+    fn is_same(&self, other: &Self) -> bool {
+        let waits = |logged: &Self| -> HashSet<(wire::ClientKey, Option<wire::RequestKey>)> {
+            let request = |hop: &shown::Hop| hop.waits.as_ref().map(|entry| entry.request);
+            logged.hops.iter().map(|hop| (hop.client, request(hop))).collect()
+        };
+        (&self.key, self.certain) == (&other.key, other.certain) && waits(self) == waits(other)
+    }
+}
+
+fn log(deadlock: &Deadlock, partition: PartitionView<'_>, now: Instant) -> Logged {
+    let (hops, others) = ring(deadlock, partition, now);
+    let (key, certain) = (partition.key().clone(), deadlock.certain);
+    Logged { key, found: now, over: None, hops, others, certain }
 }
 
 /// Returns the hops of a shortest cycle of a deadlock, and how many further clients are caught.

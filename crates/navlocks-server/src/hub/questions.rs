@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, Name, RequestId};
 use navlocks_wire::{
-    self as wire, Answer, Ask, Fault, FaultCode, LocksOf, Question, Reply, RequestKey,
+    self as wire, Answer, Ask, Fault, FaultCode, LocksOf, Question, Reply, RequestKey, WaitsOf,
 };
 
 use crate::audit::Act;
@@ -169,20 +169,19 @@ impl Hub {
                 let contended = |id| partition.manager().is_contended(id);
                 Reply::Contended(self.find(index, key).is_some_and(contended))
             }
-            Question::Deadlocks => {
+            Question::Waits(of) => {
+                let bytes_max = self.answer_bytes_max();
+                if of == WaitsOf::Partition && partition.is_longer_than(bytes_max) {
+                    return Err(too_long(bytes_max));
+                }
                 let max = self.limits.deadlock_entries_max;
-                let manager = partition.manager();
-                let found =
-                    manager.deadlocks_within(max).zip(manager.possible_deadlocks_within(max));
-                let Some((certain, possible)) = found else {
+                let waits = partition.waits(of, &self.sessions, &self.room, max, now);
+                Reply::Waits(waits.ok_or_else(|| {
                     let text = format!(
                         "to look for deadlocks takes more than {max} entries here: ask when fewer requests wait"
                     );
-                    return Err(Fault::new(FaultCode::Limit, text));
-                };
-                Reply::Deadlocks(
-                    certain.iter().chain(&possible).map(|one| partition.cycle(one)).collect(),
-                )
+                    Fault::new(FaultCode::Limit, text)
+                })?)
             }
             Question::ForceRelease(name) => {
                 let (partitions, mut context) = self.context(now);

@@ -1,7 +1,7 @@
 //! Each message, once.
 
 use navlocks_wire::{
-    Event, FaultCode, LossCause, Lost, Over, Reply, RequestKey, ToClient, What, Why,
+    Event, FaultCode, LossCause, Lost, Over, Reply, RequestKey, ToClient, Waits, What, Why,
 };
 
 use crate::client::Client;
@@ -230,7 +230,7 @@ fn questions_are_answered() {
     let blockers = Reply::Blockers { hard: vec![held], soft: vec![] };
     assert_eq!(ask(&format!(r#"{{"blockers":"{pending}"}}"#)), blockers);
     assert_eq!(ask(&format!(r#"{{"contended":"{held}"}}"#)), Reply::Contended(true));
-    assert_eq!(ask(r#""deadlocks""#), Reply::Deadlocks(vec![]));
+    assert_eq!(ask(r#"{"waits":"deadlocks"}"#), Reply::Waits(Waits::default()));
     assert_eq!(ask(r#"{"force-release":"b"}"#), Reply::Released(0));
     first.say(r#"{"ask":{"id":10,"question":{"force-release":"a"}}}"#);
     assert_eq!(first.hear(), ToClient::Over(Over::lost(1, LossCause::ForceReleased)));

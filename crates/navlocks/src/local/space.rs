@@ -21,7 +21,7 @@ use navlocks_core::kit::SpaceError;
 #[cfg(not(loom))]
 use navlocks_core::kit::spin;
 use navlocks_core::{
-    Answer as Decided, Blockers, ClientId, DeadlockPolicy, FencingToken, HashKey, LockManager,
+    Answer as Decided, Blockers, ClientId, DeadlockPolicy, ExplainBounds, Explained, Explanation, FencingToken, HashKey, LockManager,
     Mode, Name, Request, RequestId, State as Stage,
 };
 
@@ -33,7 +33,7 @@ use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
-use crate::query::{self, PartitionSnapshot, Snapshot};
+use crate::query::{self, PartitionSnapshot, Snapshot, Waits};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 
 /// One partition, shared by its clients.
@@ -282,11 +282,16 @@ impl Backend for Space {
         self.reply(client, || self.lock_request(lock).manager().is_contended(lock))
     }
 
-    fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>> {
+    fn waits(&self, client: ClientId, explained: Explained) -> Reply<'_, Waits> {
         self.reply(client, || {
-            let whole = LockManager::whole(&self.lock_all().managers());
-            let deadlocks = whole.deadlocks().into_iter().chain(whole.possible_deadlocks());
-            deadlocks.map(Cycle::from).collect()
+            let all = self.lock_all();
+            let whole = LockManager::whole(&all.managers());
+            let explanation = whole.explain(explained, ExplainBounds::default());
+            let Explanation { requests, waits, deadlocks, more, .. } =
+                explanation.unwrap_or_default();
+            let requests = self.describe(&all, requests);
+            let cycles = deadlocks.into_iter().map(Cycle::from).collect();
+            Waits { requests, waits, cycles, more }
         })
     }
 
@@ -376,6 +381,10 @@ impl Space {
     pub(super) fn snapshot(&self) -> Snapshot {
         let all = self.lock_all();
         let snapshot = LockManager::snapshot_of(&all.managers());
+        self.describe(&all, snapshot)
+    }
+
+    fn describe(&self, all: &All<'_>, snapshot: navlocks_core::Snapshot) -> Snapshot {
         Snapshot::new(snapshot, |id| {
             let gathered = self.gathered.load(Ordering::Relaxed);
             let shard = if gathered { &all.whole } else { &all.shards[shard_of(id)] };

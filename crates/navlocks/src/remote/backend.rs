@@ -8,8 +8,8 @@ use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
 use navlocks_client::{LinkState, Outcome};
-use navlocks_core::{Blockers, ClientId, Name, Request, RequestId};
-use navlocks_wire::{self as wire, LocksOf, Question, Reply as Answered, RequestKey};
+use navlocks_core::{Blockers, ClientId, Explained, Name, Request, RequestId};
+use navlocks_wire::{self as wire, LocksOf, Question, Reply as Answered, RequestKey, WaitsOf};
 
 use super::clock;
 use super::partitions::Partitions;
@@ -18,11 +18,10 @@ use super::wakers::{Session, Tasks};
 use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::connection::Connection;
-use crate::deadlock::Cycle;
 use crate::error::{LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Place, Snapshot, UnclaimedSession};
+use crate::query::{PartitionSnapshot, Place, Snapshot, UnclaimedSession, Waits};
 
 /// How long the last user of a connection waits until the service knows.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
@@ -376,9 +375,13 @@ impl Backend for Handle {
         })
     }
 
-    fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>> {
-        Box::pin(self.question(client, Question::Deadlocks, |reply| match reply {
-            Answered::Deadlocks(cycles) => Some(cycles.into_iter().map(Into::into).collect()),
+    fn waits(&self, client: ClientId, explained: Explained) -> Reply<'_, Waits> {
+        let of = match explained {
+            Explained::All => WaitsOf::Partition,
+            Explained::Deadlocked => WaitsOf::Deadlocks,
+        };
+        Box::pin(self.question(client, Question::Waits(of), |reply| match reply {
+            Answered::Waits(waits) => Some(waits.into()),
             _ => None,
         }))
     }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navlocks_client::{Over, QueryFailure};
-use navlocks_core::{Deadlock, FencingToken, Name, RequestId};
+use navlocks_core::{BlockedBy, Deadlock, FencingToken, Name, RequestId};
 use navlocks_wire::{self as wire, About, FaultCode};
 
 use crate::backend::Answer;
 use crate::deadlock::Cycle;
 use crate::error::{LossCause, QueryError, Refusal, RequestErrorKind};
 use crate::events::{Event, EventKind};
-use crate::query::{PartitionSnapshot, Place, RequestInfo, Snapshot, UnclaimedSession};
+use crate::query::{PartitionSnapshot, Place, RequestInfo, Snapshot, UnclaimedSession, Waits};
 
 impl From<wire::Fault> for Refusal {
     fn from(fault: wire::Fault) -> Self {
@@ -150,6 +150,25 @@ impl From<wire::Info> for RequestInfo {
             process: process.map(Into::into),
             within: within.map(Into::into),
             stopped,
+        }
+    }
+}
+
+impl From<wire::Waits> for Waits {
+    fn from(told: wire::Waits) -> Self {
+        let wire::Waits { held, pending, waits, cycles, more } = told;
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let wait = |wait: wire::BlockedBy| {
+            let hard = wait.hard.into_iter().map(Into::into).collect();
+            let (soft, holders) = (wait.soft.map(Into::into), count(wait.holders));
+            let (request, before) = (wait.request.into(), count(wait.before));
+            BlockedBy { request, hard, soft, holders, before }
+        };
+        Self {
+            requests: Snapshot::told(held, pending),
+            waits: waits.into_iter().map(wait).collect(),
+            cycles: cycles.into_iter().map(Into::into).collect(),
+            more: count(more),
         }
     }
 }

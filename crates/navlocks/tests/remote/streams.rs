@@ -4,7 +4,7 @@ use navlocks::events::Gap;
 use navlocks::{Locks, QueryError};
 use navlocks_wire::{
     self as wire, About, Answer, Ask, ClientKey, Event, LocksOf, Names, Question, Reply,
-    RequestEvent, RequestKey, ToClient, ToService, Watch, What,
+    RequestEvent, RequestKey, ToClient, ToService, WaitsOf, Watch, What,
 };
 
 use crate::client::{connected, held, polled};
@@ -87,7 +87,7 @@ fn dropped_question_is_not_asked_again() {
         let mut talk = peer.begins(welcome(2)).await;
         let mut next = Box::pin(locks.deadlocks());
         assert!(polled(&mut next).is_pending());
-        talk.hears(ask(2, Question::Deadlocks)).await;
+        talk.hears(ask(2, Question::Waits(WaitsOf::Deadlocks))).await;
     });
 }
 

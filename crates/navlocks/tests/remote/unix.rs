@@ -124,7 +124,7 @@ fn last_message_does_not_end_requests_answered_before() {
         });
         talk.hear().await;
         talk.says(ToClient::Over(Over::unavailable(1))).await;
-        let reply = navlocks_wire::Reply::Deadlocks(vec![]);
+        let reply = navlocks_wire::Reply::Waits(navlocks_wire::Waits::default());
         talk.says(ToClient::Answer(navlocks_wire::Answer { id: 1, reply })).await;
         talk.fails(FaultCode::ShuttingDown, "That was all.").await;
         talk.closes().await;

@@ -47,7 +47,7 @@ fn pending_requests_fail_fast_while_service_is_down_and_recover() {
         assert_eq!(talk.hear_request().await.names.0.to_string(), "c");
         talk.grants(2, 2).await;
         drop(waiting.await.unwrap());
-        let reply = Reply::Deadlocks(vec![]);
+        let reply = Reply::Waits(navlocks_wire::Waits::default());
         talk.says(ToClient::Answer(Answer { id: 3, reply })).await;
         question.await.unwrap().unwrap();
     });

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use navlocks_core::kit::About;
-use navlocks_core::{ClientId, Deadlock, RequestId, RequestInfo, State};
-use navlocks_wire::{self as wire, Cycle, RequestKey};
+use navlocks_core::{
+    BlockedBy, ClientId, Deadlock, ExplainBounds, Explained, Explanation, RequestId, RequestInfo,
+    Snapshot, State,
+};
+use navlocks_wire::{self as wire, Cycle, RequestKey, WaitsOf};
 
 use super::Partition;
 use super::address::{address, cycle, process_of, request_key, told};
@@ -59,11 +62,73 @@ impl Partition {
         now: Instant,
         bytes_max: usize,
     ) -> Option<(Vec<wire::Info>, Vec<wire::Info>)> {
-        if self.requests() * INFO_BYTES_MIN + self.bytes() > bytes_max {
+        if self.is_longer_than(bytes_max) {
             return None;
         }
         let snapshot = self.manager().snapshot();
-        let describe = |info: RequestInfo| self.info(info, now);
+        Some(self.describe(snapshot, self.guests(sessions, room, now), sessions, looks, now))
+    }
+
+    /// Returns true if writing all requests takes more bytes than this for sure.
+    pub(crate) fn is_longer_than(&self, bytes_max: usize) -> bool {
+        self.requests() * INFO_BYTES_MIN + self.bytes() > bytes_max
+    }
+
+    /// Returns the requests, waits and cycles of this moment. Returns none if the search for
+    /// deadlocks would read more entries than this.
+    pub(crate) fn waits(
+        &self,
+        of: WaitsOf,
+        sessions: &Sessions,
+        room: &Room,
+        entries_max: usize,
+        now: Instant,
+    ) -> Option<wire::Waits> {
+        let (explained, guests) = match of {
+            WaitsOf::Partition => (Explained::All, self.guests(sessions, room, now)),
+            WaitsOf::Deadlocks => (Explained::Deadlocked, Vec::new()),
+        };
+        let bounds =
+            ExplainBounds { entries_max, holders_max: HOLDERS_MAX, ..ExplainBounds::default() };
+        let Explanation { requests, waits, deadlocks, more, .. } =
+            self.manager().explain(explained, bounds)?;
+        let key = |id: RequestId| request_key(self.space.notes(), id);
+        let looks = &mut Looks::default();
+        let (held, pending) = self.describe(requests, guests, sessions, looks, now);
+        let wait = |wait: BlockedBy| wire::BlockedBy {
+            request: key(wait.request),
+            hard: wait.hard.into_iter().map(key).collect(),
+            soft: wait.soft.map(key),
+            holders: wait.holders as u64,
+            before: wait.before as u64,
+        };
+        Some(wire::Waits {
+            held,
+            pending,
+            waits: waits.into_iter().map(wait).collect(),
+            cycles: deadlocks.iter().map(|deadlock| self.cycle(deadlock)).collect(),
+            more: more as u64,
+        })
+    }
+
+    fn describe(
+        &self,
+        requests: Snapshot,
+        guests: Vec<wire::Info>,
+        sessions: &Sessions,
+        looks: &mut Looks,
+        now: Instant,
+    ) -> (Vec<wire::Info>, Vec<wire::Info>) {
+        let info = |info: RequestInfo| self.info(info, now);
+        let mut held: Vec<_> = requests.held.into_iter().map(info).collect();
+        let mut pending: Vec<_> = requests.pending.into_iter().map(info).chain(guests).collect();
+        looks.note(&mut held, sessions);
+        looks.note(&mut pending, sessions);
+        (held, pending)
+    }
+
+    /// Returns the requests that are on their way here, in the room.
+    fn guests(&self, sessions: &Sessions, room: &Room, now: Instant) -> Vec<wire::Info> {
         let guests = room.guests(self.index).into_iter().map(|new_request| wire::Info {
             token: None,
             ms: age(new_request.since, now),
@@ -80,12 +145,7 @@ impl Partition {
                 process: process_of(new_request.owner, &self.clients),
             },
         });
-        let mut held: Vec<_> = snapshot.held.into_iter().map(describe).collect();
-        let mut pending: Vec<_> =
-            snapshot.pending.into_iter().map(describe).chain(guests).collect();
-        looks.note(&mut held, sessions);
-        looks.note(&mut pending, sessions);
-        Some((held, pending))
+        guests.collect()
     }
 
     pub(crate) fn info(&self, info: RequestInfo, now: Instant) -> wire::Info {
