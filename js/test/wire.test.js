@@ -84,9 +84,10 @@ test('the documented messages to the client are parsed', () => {
     traceparent: undefined,
     pid: 4711,
     process: undefined,
+    within: undefined,
     fencingToken: 1789000000000001,
   });
-  assert.equal(pending[0].since, 9980);
+  assert.deepEqual([pending[0].since, pending[0].within], [9980, '11.1']);
 });
 
 test('a malformed message is undefined', () => {
