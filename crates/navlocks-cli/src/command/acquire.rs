@@ -124,7 +124,7 @@ impl Acquire {
         }
     }
 
-    fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> Mode {
         self.limit.unwrap_or(if self.shared { Mode::Shared } else { Mode::Exclusive })
     }
 
@@ -364,6 +364,15 @@ fn no_lock(error: &RequestError) -> Failure {
         _ => Exit::Withdrawn,
     };
     Failure::new(exit, error.to_string())
+}
+
+/// Returns the mode that NAVLOCKS_MODE names.
+pub(super) fn mode_of(text: &str) -> Option<Mode> {
+    match text {
+        "exclusive" => Some(Mode::Exclusive),
+        "shared" => Some(Mode::Shared),
+        _ => Mode::limited(text.strip_prefix("limit ")?.parse().ok()?).ok(),
+    }
 }
 
 /// Returns the variables of a program under the lock. One without a value is removed: it may be

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use navlocks::Scope;
+use navlocks_wire::{self as wire, Names};
 use rustix::process::Signal;
 
-use super::acquire::{Acquire, environment};
+use super::acquire::{self, Acquire, environment};
 use super::target::Target;
 use super::{duration, short};
 use crate::exit::{Exit, Failure};
-use crate::run::{Ending, OnLoss, Rules, supervise};
+use crate::run::{Ending, OnLoss, Rules, execute, supervise};
 
 /// Run a command while holding a lock
 ///
@@ -60,6 +61,10 @@ pub(super) struct Run {
     /// Hold the lock until every process has ended that COMMAND started
     #[arg(long)]
     wait_for_children: bool,
+    /// Run COMMAND under the lock of the outer navlocks run if that has all names, in a mode that
+    /// allows no more holders; otherwise request one
+    #[arg(long, conflicts_with_all = ["steal", "leader"])]
+    reentrant: bool,
     /// Lead under NAME with this value, such as an address, which navlocks leader prints
     #[arg(long, value_name = "VALUE", conflicts_with_all = ["shared", "limit", "tag"])]
     leader: Option<String>,
@@ -80,6 +85,9 @@ impl Run {
                 let message = "a leader leads under one name: say --leader VALUE NAME";
                 return Err(Failure::new(Exit::Usage, message));
             }
+        }
+        if self.reentrant && self.is_covered(&scope) {
+            return Err(execute(&self.command));
         }
         self.acquire.tag.get_or_insert_with(|| tag(&self.command));
         let (lock, signals) = self.acquire.acquire(&self.target, &scope).await?;
@@ -104,6 +112,16 @@ impl Run {
                 Err(Failure::new(Exit::Lost, message))
             }
         }
+    }
+
+    /// Returns true if the lock under which this process runs is enough for the command.
+    fn is_covered(&self, scope: &Scope) -> bool {
+        let variable = |name| std::env::var(name).ok();
+        let names = variable("NAVLOCKS_NAMES").and_then(|text| wire::read::<Names>(&text).ok());
+        let (Some(_), Some(Names(outer))) = (self.target.outer(), names) else { return false };
+        let mode = variable("NAVLOCKS_MODE").and_then(|text| acquire::mode_of(&text));
+        mode.is_some_and(|mode| mode.downgrades_to(self.acquire.mode()))
+            && scope.names().iter().all(|name| outer.contains(name))
     }
 
     /// Checks names and command. Each mistake has an exit code of its own.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{
@@ -182,6 +184,14 @@ fn children(parent: Pid) -> impl Iterator<Item = Pid> {
         let pids = list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
         pids.collect::<Vec<_>>()
     })
+}
+
+/// Runs the command instead of this program. Returns why it does not.
+pub(crate) fn execute(command: &[OsString]) -> Failure {
+    let Some((program, arguments)) = command.split_first() else {
+        return Failure::new(Exit::NoCommand, "no command was given after --");
+    };
+    not_started(program, &Command::new(program).args(arguments).exec())
 }
 
 fn not_started(program: &OsString, error: &io::Error) -> Failure {

@@ -5,6 +5,7 @@ mod signals;
 mod terminal;
 mod waiting;
 
+pub(crate) use child::execute;
 pub(crate) use signals::Signals;
 pub(crate) use waiting::{Waiting, allowed, who};
 

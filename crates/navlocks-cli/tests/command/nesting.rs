@@ -90,3 +90,22 @@ fn service_that_refuses_deadlocks_refuses_those_of_nested_runs() {
     service.signal(Signal::TERM);
     service.wait().assert(0, "");
 }
+
+#[test]
+fn b06_reentrant_run_works_under_the_lock_of_the_outer_one() {
+    let world = World::new();
+    let inner = |options: &str| {
+        let script = format!(r#""$NL" run -q --reentrant {options} -- sh -c 'echo $NAVLOCKS_FENCING_TOKEN'"#);
+        let outer = format!("echo $NAVLOCKS_FENCING_TOKEN; {script}");
+        let mut talk = Talk::start(world.script("run --shared a b", &outer));
+        (talk.line(), talk)
+    };
+    let (token, mut talk) = inner("--shared a");
+    assert_eq!(talk.line(), token);
+    talk.wait().assert(0, "");
+    // Another name needs a lock of its own, and a stricter mode would wait for the outer lock.
+    let (token, mut talk) = inner("c");
+    assert_ne!(talk.line(), token);
+    talk.wait().assert(0, "");
+    inner("a").1.wait().assert(89, "was made within lock");
+}
