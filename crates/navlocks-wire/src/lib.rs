@@ -39,12 +39,12 @@ pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cycle, Info, LossCause, RequestEvent, UnclaimedSession, What};
 pub use name::Names;
 pub use to_client::{
-    Answer, BlockedBy, Event, EventText, Granted, Limits, Lost, NotWatching, Over, Partition, Pending, Place,
-    Refused, Reply, ToClient, Waits, Welcome, Why,
+    Answer, BlockedBy, Event, EventText, Granted, Limits, Lost, NotWatching, Over, Partition,
+    Pending, Place, Refused, Reply, ToClient, Waits, Welcome, Why,
 };
 pub use to_service::{
-    Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService, Watch,
-    WaitsOf, Within,
+    Ask, Downgrade, Hello, LocksOf, Open, Question, QueuePlace, Request, Resume, ToService,
+    WaitsOf, Watch, Within,
 };
 pub use trace::TraceParent;
 pub use version::{

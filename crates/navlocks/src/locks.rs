@@ -63,8 +63,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets the policy for deadlocks; they are ignored by default. Each task then needs a [client
-    /// of its own](crate::deadlock#one-client-for-each-unit-of-work).
+    /// Sets the policy for deadlocks among [requests within
+    /// locks](crate::deadlock#requests-within-a-lock); they are ignored by default.
     pub fn deadlocks(mut self, policy: DeadlockPolicy) -> Self {
         self.deadlocks = policy;
         self

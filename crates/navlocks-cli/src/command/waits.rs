@@ -83,7 +83,9 @@ impl Waits {
     /// Returns the blockers of a request: all held locks, or else the last earlier request.
     fn edges_of(&self, request: RequestId) -> Vec<Edge<'_>> {
         let Some(waiter) = self.info(request) else { return Vec::new() };
-        let Some(BlockedBy { hard, soft, .. }) = self.waits.get(&request) else { return Vec::new() };
+        let Some(BlockedBy { hard, soft, .. }) = self.waits.get(&request) else {
+            return Vec::new();
+        };
         let (by, over): (_, fn(_) -> _) = match &hard[..] {
             [] => (soft.as_slice(), Over::Earlier),
             hard => (hard, Over::Held),

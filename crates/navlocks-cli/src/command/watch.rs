@@ -130,9 +130,7 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
             Ok(Err(error)) => return Err(unanswered(error)),
             Err(_) => Err("the service does not answer"),
         };
-        if looked.is_none_or(|at| at.elapsed() >= DEADLOCKS_MIN)
-            && snapshot.is_ok()
-        {
+        if looked.is_none_or(|at| at.elapsed() >= DEADLOCKS_MIN) && snapshot.is_ok() {
             looked = Some(Instant::now());
             let waits = Waits::ask(target, locks, Explained::Deadlocked).await;
             deadlocks = waits.map(|waits| waits.deadlocks(|_| true)).unwrap_or_default();

@@ -95,7 +95,9 @@ fn service_that_refuses_deadlocks_refuses_those_of_nested_runs() {
 fn b06_reentrant_run_works_under_the_lock_of_the_outer_one() {
     let world = World::new();
     let inner = |options: &str| {
-        let script = format!(r#""$NL" run -q --reentrant {options} -- sh -c 'echo $NAVLOCKS_FENCING_TOKEN'"#);
+        let script = format!(
+            r#""$NL" run -q --reentrant {options} -- sh -c 'echo $NAVLOCKS_FENCING_TOKEN'"#
+        );
         let outer = format!("echo $NAVLOCKS_FENCING_TOKEN; {script}");
         let mut talk = Talk::start(world.script("run --shared a b", &outer));
         (talk.line(), talk)

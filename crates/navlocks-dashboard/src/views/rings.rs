@@ -60,8 +60,7 @@ impl Log {
         }
         self.logged.retain(|logged| logged.certain || logged.over.is_none());
         for found in found {
-            let is_known =
-                |logged: &&mut Logged| logged.over.is_none() && found.is_same(logged);
+            let is_known = |logged: &&mut Logged| logged.over.is_none() && found.is_same(logged);
             match self.logged.iter_mut().find(is_known) {
                 Some(logged) => (logged.hops, logged.others) = (found.hops, found.others),
                 None => self.add(found),

@@ -144,7 +144,9 @@ fn search_for_deadlocks_looks_at_a_bounded_number_of_entries() {
     }
     client.settle();
     let before = service.memory();
-    client.say_all((0..100).map(|id| format!(r#"{{"ask":{{"id":{id},"question":{{"waits":"deadlocks"}}}}}}"#)));
+    client.say_all(
+        (0..100).map(|id| format!(r#"{{"ask":{{"id":{id},"question":{{"waits":"deadlocks"}}}}}}"#)),
+    );
     for _ in 0..100 {
         let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
         assert!(matches!(answer.reply, Reply::Refused(fault) if fault.code == FaultCode::Limit));

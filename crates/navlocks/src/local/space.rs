@@ -21,8 +21,8 @@ use navlocks_core::kit::SpaceError;
 #[cfg(not(loom))]
 use navlocks_core::kit::spin;
 use navlocks_core::{
-    Answer as Decided, Blockers, ClientId, DeadlockPolicy, ExplainBounds, Explained, Explanation, FencingToken, HashKey, LockManager,
-    Mode, Name, Request, RequestId, State as Stage,
+    Answer as Decided, Blockers, ClientId, DeadlockPolicy, ExplainBounds, Explained, Explanation,
+    FencingToken, HashKey, LockManager, Mode, Name, Request, RequestId, State as Stage,
 };
 
 use super::registry::Registry;
