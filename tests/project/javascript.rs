@@ -72,7 +72,7 @@ fn split_ids(mut name: &str) -> (Vec<String>, &str) {
         {
             ids.push(format!("decision {number}"));
             name = rest.trim_start();
-        } else if word.starts_with(|letter| "SMGFPQTXDLWH".contains(letter))
+        } else if word.starts_with(|letter| "SMGFPQTXDLWHB".contains(letter))
             && is_number(&word[1..])
         {
             ids.push(word.to_owned());
