@@ -75,7 +75,8 @@ impl Live<'_> {
 
     /// Returns the deadlocks if every lock of a client waits. A pending entry waits for every
     /// earlier live entry that conflicts. A client waits for another one through the entries from
-    /// its pending request to a lock of the other. Clients that can all reach each other are a deadlock, with the entries between them.
+    /// its pending request to a lock of the other. Clients that can all reach each other are a
+    /// deadlock, with the entries between them.
     pub(super) fn cycles_of_clients(self) -> Vec<Deadlock> {
         let entries: Vec<&Entry> = self.held.iter().chain(self.queue).collect();
         let held = self.held.len();
