@@ -173,7 +173,7 @@ impl Stage {
                     self.tokens.retain(|&(session, _), _| session != welcome.session);
                     actor.welcome = Some(welcome);
                 }
-                ToClient::Granted(Granted { id, token }) => {
+                ToClient::Granted(Granted { id, token, .. }) => {
                     let session = actor.welcome.as_ref().expect("a welcome comes first").session;
                     let known = *self.tokens.entry((session, id)).or_insert(token);
                     assert_eq!(known, token, "a lock has one token");

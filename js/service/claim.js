@@ -72,7 +72,7 @@ export function stateOf({ clients, requests, subscriptions, queries }, isResumed
     add(requests.downgrades());
   }
   add(subscriptions.repeated());
-  if (!isResumed) add(requests.repeated());
+  if (!isResumed) add(requests.repeated(now));
   add(requests.watched());
   add(queries.repeated());
   return texts;

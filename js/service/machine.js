@@ -5,8 +5,7 @@
 //      ▲                        ▲           │
 //      └── deliveries           └─ opened, failed, received, broken, elapsed
 //
-// The client keeps no sent messages. After a reconnect it derives all messages from its live
-// requests, and sends a restarted service all of them.
+// The client keeps no sent messages: after a reconnect all follow from its live requests.
 
 import { each } from '../internal/lists.js';
 import { Attempt } from './attempt.js';
@@ -181,10 +180,11 @@ export class Machine {
   }
 
   /**
-   * Loses all locks if the lease has ended. Called often, because timers may not run. Returns
-   * whether it has ended.
+   * Loses the locks whose longest time is over, and all if the lease has ended. Called often,
+   * because timers may not run. Returns whether the lease has ended.
    */
   check(now) {
+    each(this.#requests.expire(now), (id) => this.#send(write.expired(id)));
     if (this.session.lease === undefined || now < this.session.lease.until) return false;
     this.#lapse('LeaseLapsed');
     if (this.link.isUp || this.#attempt.hello !== undefined) this.#reconnect(now);
@@ -408,10 +408,15 @@ export class Machine {
     return isWanted && !this.#attempt.isFirst ? this.link.downSince + this.#options.unreachableAfter : Infinity;
   }
 
+  /** Until when the client may take its locks for held: all by its lease, or one by its longest time. */
+  get lockDeadline() {
+    return Math.min(this.session.lease?.until ?? Infinity, this.#requests.holds.deadline);
+  }
+
   /** The next moment at which elapsed() has an effect. */
   get deadline() {
     const { lease } = this.session;
-    const next = Math.min(this.#attempt.deadline, lease?.until ?? Infinity);
+    const next = Math.min(this.#attempt.deadline, this.lockDeadline);
     if (!this.link.isUp) return Math.min(next, this.#unreachableAt);
     return Math.min(next, lease?.pingAt ?? Infinity, lease?.silentFrom ?? Infinity, this.#keepalive.deadline);
   }

@@ -6,7 +6,7 @@ import { causeOf, write } from './wire.js';
 /** Handlers by the word of a message. They get the machine's parts, the body and the moment. */
 const HANDLERS = {
   __proto__: null,
-  granted: ({ requests }, body, now) => requests.granted(body, now),
+  granted: ({ requests, session }, body, now) => requests.granted(body, session.lease !== undefined, now),
   pending: ({ requests }, body) => requests.placed(body),
   downgraded: ({ requests }, body) => requests.downgraded(body),
   over({ requests, send }, { id, why: { lost, refused } }) {

@@ -2,6 +2,7 @@
 
 import { KeptMap, KeptSet } from '../internal/collections.js';
 import { append, dropFirst } from '../internal/lists.js';
+import { earliestGrant, holdDeadline, Holds } from './holds.js';
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
 import { Steals } from './steals.js';
 import { sharingOf, write } from './wire.js';
@@ -26,6 +27,8 @@ export class Requests {
    * order.
    */
   #known = new KeptMap();
+  /** The locks with a maximum hold. */
+  holds = new Holds();
   #next = 1;
   #pending = 0;
   #steals = new Steals();
@@ -77,6 +80,7 @@ export class Requests {
     const request = this.#known.get(id);
     if (request === undefined) return undefined;
     this.#known.delete(id);
+    this.holds.end(id);
     endDowngrades(request);
     // The service receives a pending steal of the same client before this release.
     const isStolen = this.#steals.take(request);
@@ -129,13 +133,15 @@ export class Requests {
 
   // ---- messages of the service
 
-  granted({ id, token }, now) {
+  granted({ id, token, 'waited-ms': waited = 0 }, isFar, now) {
     const request = this.#pendingOf(id);
     if (request === undefined) return;
     this.#wait(-1);
     request.stage = GRANTED;
     request.token = token;
-    request.since = now;
+    const { maxHold } = request.entry;
+    request.since = maxHold === undefined ? now : Math.min(earliestGrant(request.since, waited, isFar), now);
+    if (maxHold !== undefined) this.holds.begin(id, holdDeadline(request.since, maxHold, isFar));
     this.#endSteal(request);
     // The service granted this before it received the steal, so the loss may follow.
     if (this.#steals.take(request)) this.#crossing.add(request);
@@ -189,6 +195,16 @@ export class Requests {
     return true;
   }
 
+  /** Loses the locks that were held for as long as they may be. Returns their numbers. */
+  expire(now) {
+    const ended = [];
+    for (let id = this.holds.due(now); id !== undefined; id = this.holds.due(now)) {
+      append(ended, id);
+      this.lost(id, 'HeldTooLong');
+    }
+    return ended;
+  }
+
   // ---- the end of a connection or of a session
 
   /**
@@ -198,6 +214,7 @@ export class Requests {
   lapse(cause) {
     this.#known.forEach((request) => {
       request.place = undefined;
+      this.holds.end(request.id);
       if (request.stage === HELD) {
         this.#known.delete(request.id);
         this.#lose(request.entry, cause);
@@ -232,7 +249,10 @@ export class Requests {
 
   /** Returns the claim of a resumed session. A lock with an oversized message is lost. */
   claimed(now) {
-    return this.#repeated(({ stage, token, place, since, downgrades }) => {
+    return this.#repeated((request) => {
+      // The service counts the wait of a request that it has not received from its age in the claim.
+      if (!request.isSent) request.since = now;
+      const { stage, token, place, since, downgrades } = request;
       const ms = Math.max(Math.floor(now - since), 0);
       return stage === PENDING ? { place, ms } : { token, ms, sharing: newest({ downgrades }) };
     });
@@ -249,8 +269,11 @@ export class Requests {
   }
 
   /** Returns the messages of pending requests, for a new session. */
-  repeated() {
-    return this.#repeated(({ stage }) => (stage === PENDING ? {} : undefined));
+  repeated(now) {
+    return this.#repeated((request) => {
+      request.since = now;
+      return request.stage === PENDING ? {} : undefined;
+    });
   }
 
   /** Returns the messages of all requests, with the further members that a function returns. */
@@ -312,6 +335,7 @@ export class Requests {
 
   #forget(request) {
     this.#known.delete(request.id);
+    this.holds.end(request.id);
     this.#crossing.delete(request);
     this.#endSteal(request);
     endDowngrades(request);

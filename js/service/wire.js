@@ -66,6 +66,7 @@ export const write = {
   claimed: '"claimed"',
   present: '"present"',
   end: (id) => `{"end":${id}}`,
+  expired: (id) => `{"expired":${id}}`,
   downgrade: (id, sharing) => stringify({ downgrade: { id, mode: modeOf(sharing) } }),
   watch: (what) => stringify({ watch: what }),
   ask: (id, client, question) => stringify({ ask: { id, client: unless(client, 0), question } }),

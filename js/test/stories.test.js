@@ -66,7 +66,7 @@ class Player {
     this.#peer = undefined;
   }
 
-  user([verb, what, word, label]) {
+  user([verb, what, word, label, , maxHold]) {
     if (verb === 'leaves') {
       this.#locks.close();
       return;
@@ -75,10 +75,16 @@ class Player {
       assert.equal(this.#calls.get(what).release(), word !== 'too');
       return;
     }
-    const call = verb === 'force-releases' ? this.#locks.forceRelease(what) : this.#locks.hold(what, { steal: verb === 'steals' });
+    const call = this.#call(verb, what, maxHold);
     // A later line expects the failure.
     call.catch(() => {});
     this.#calls.set(label, call);
+  }
+
+  #call(verb, what, maxHold) {
+    if (verb === 'force-releases') return this.#locks.forceRelease(what);
+    if (verb === 'downgrades') return this.#calls.get(what).downgrade();
+    return this.#locks.hold(what, { steal: verb === 'steals', maxHold: maxHold && Number(maxHold) });
   }
 
   async expect([what, label, expected]) {
@@ -86,6 +92,7 @@ class Player {
     if (what === 'down') await becomes(this.#locks, 'unreachable');
     else if (what === 'up') await becomes(this.#locks, 'connected');
     else if (what === 'granted') this.#calls.set(label, await call);
+    else if (what === 'downgraded') await call;
     else if (what === 'holds') assert.equal(call.held, true);
     else if (what === 'lost') assert.equal(await lost(call), expected);
     else if (what === 'fails') await fails(call, expected);

@@ -25,6 +25,7 @@
 
 mod addresses;
 mod backoff;
+mod holds;
 mod keepalive;
 mod lease;
 mod machine;

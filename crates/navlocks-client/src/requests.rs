@@ -1,8 +1,11 @@
 //! One request of a session, from its beginning to its end.
 
-use navlocks_core::{FencingToken, Wait};
-use navlocks_wire::{self as wire, Fault, Lost, QueuePlace, Refused, Request};
+use std::time::Duration;
 
+use navlocks_core::{FencingToken, Mode, Wait};
+use navlocks_wire::{self as wire, Fault, Granted, Lost, QueuePlace, Refused, Request};
+
+use crate::holds::{earliest_grant, hold_deadline};
 use crate::moment::Moment;
 
 /// A request as the client knows it, with the data that the driver attached.
@@ -17,8 +20,12 @@ pub(crate) struct KnownRequest<T> {
     pub(crate) place: Option<QueuePlace>,
     /// The driver watches the lock for contention that has not come.
     pub(crate) is_watched: bool,
-    /// When it was made, or granted.
+    /// When it was made or sent, or its lock was granted at the earliest.
     since: Moment,
+    /// Until when its lock may be held.
+    pub(crate) until: Moment,
+    /// The unanswered downgrade of its lock. The message above has the mode already.
+    pub(crate) downgrade: Option<Mode>,
     pub(crate) data: T,
 }
 
@@ -67,6 +74,8 @@ pub enum LossCause {
     LeaseLapsed,
     /// The service ended the session, or is gone.
     ServiceGone,
+    /// Its longest time is over by the clock of the client.
+    HeldTooLong,
 }
 
 impl Over {
@@ -103,6 +112,8 @@ impl<T> KnownRequest<T> {
             place: None,
             is_watched: false,
             since: now,
+            until: Moment::NEVER,
+            downgrade: None,
             data,
         }
     }
@@ -135,16 +146,49 @@ impl<T> KnownRequest<T> {
         Some(Request { token, place, ms, ..self.request.clone() })
     }
 
-    /// Grants it.
-    pub(crate) fn grant(&mut self, token: FencingToken, now: Moment) {
-        self.stage = Stage::Granted(token);
-        self.since = now;
+    /// Notes that it is sent, and that a service may have received it. The first time counts, and
+    /// a service that received none of these messages counts from the next.
+    pub(crate) fn note_sent(&mut self, now: Moment) {
+        if !std::mem::replace(&mut self.sent, true) {
+            self.since = now;
+        }
+    }
+
+    /// Grants it, after it waited for so long at the service.
+    pub(crate) fn grant(&mut self, granted: &Granted, is_far: bool, now: Moment) {
+        self.stage = Stage::Granted(FencingToken::new(granted.token));
+        let Some(max_ms) = self.request.max_hold_ms else {
+            self.since = now;
+            return;
+        };
+        let waited = Duration::from_millis(granted.waited_ms);
+        self.since = earliest_grant(self.since, waited, is_far).min(now);
+        self.until = hold_deadline(self.since, Duration::from_millis(max_ms), is_far);
+    }
+
+    /// Gives its lock a mode that allows more holders. Returns false if this one allows fewer.
+    pub(crate) fn downgrade(&mut self, mode: Mode) -> bool {
+        let allowed = self.request.mode.downgrades_to(mode);
+        if allowed {
+            self.request.mode = mode;
+            self.downgrade = Some(mode);
+        }
+        allowed
+    }
+
+    /// Takes the mode that the service gave its lock. Returns true if no downgrade is left without
+    /// an answer.
+    pub(crate) fn downgraded(&mut self, mode: Mode) -> bool {
+        if self.downgrade.is_some_and(|asked| asked.downgrades_to(mode)) {
+            self.downgrade = None;
+        }
+        self.downgrade.is_none()
     }
 
     /// Ends its session. A request that waits has no place any more, and a grant that its future
     /// has not received is void. The caller ends a request that is lost or in doubt.
     pub(crate) fn lapse(&mut self) -> Lapsed {
-        self.place = None;
+        (self.place, self.until, self.downgrade) = (None, Moment::NEVER, None);
         match self.stage {
             Stage::Pending | Stage::Granted(_) => {
                 self.stage = Stage::Pending;
@@ -190,7 +234,7 @@ mod tests {
         let place = QueuePlace { epoch: 1, number: 4 };
         request.place = Some(place);
         assert_eq!(shown(&request, at(103)), Some((None, Some(place), Some(3000))));
-        request.grant(FencingToken::new(9), at(110));
+        request.grant(&Granted::new(7, 9), false, at(110));
         assert_eq!(shown(&request, at(112)), Some((Some(9), None, Some(2000))));
         request.stage = Stage::Held(FencingToken::new(9));
         assert_eq!(shown(&request, at(105)), Some((Some(9), None, Some(0))));

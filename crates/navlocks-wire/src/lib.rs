@@ -16,7 +16,7 @@
 //! ```
 //! use navlocks_wire::{Granted, ToClient};
 //!
-//! let granted = ToClient::Granted(Granted { id: 7, token: 41 });
+//! let granted = ToClient::Granted(Granted::new(7, 41));
 //! let text = navlocks_wire::write(&granted);
 //! assert_eq!(text, r#"{"granted":{"id":7,"token":41}}"#);
 //! assert_eq!(navlocks_wire::read::<ToClient>(&text)?, granted);

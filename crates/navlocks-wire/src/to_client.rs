@@ -1,5 +1,7 @@
 //! Messages of the service. Clients ignore members that they do not know.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
@@ -90,11 +92,28 @@ pub struct Limits {
 
 /// A request holds its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Granted {
     /// The request.
     pub id: u64,
     /// Its fencing token.
     pub token: u64,
+    /// For how many milliseconds it waited at the service, if its hold has a maximum. A client
+    /// counts that from when it sent the request.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ms: u64,
+}
+
+impl Granted {
+    /// Makes the grant of a request that did not wait, or that has no maximum hold.
+    pub fn new(id: u64, token: u64) -> Self {
+        Self { id, token, waited_ms: 0 }
+    }
+
+    /// Makes the grant of a request that waited for so long.
+    pub fn after(waited: Duration, id: u64, token: u64) -> Self {
+        Self { id, token, waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX) }
+    }
 }
 
 /// A request is pending.

@@ -24,6 +24,9 @@ pub enum ToService {
     /// Ends a request, pending or held, or acknowledges the loss of its lock. The service does not
     /// answer, and ignores unknown numbers.
     End(u64),
+    /// Ends a lock whose longest time is over by the clock of its client, which counts from when it
+    /// sent the request. The service does not answer, and ignores unknown numbers.
+    Expired(u64),
     /// Gives a held lock a mode that allows more holders, in place. Answered by `downgraded`,
     /// unless the lock is lost.
     Downgrade(Downgrade),

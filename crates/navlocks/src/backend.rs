@@ -46,10 +46,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Releases a lock, or returns how it was lost.
     fn release(&self, id: RequestId) -> Result<(), LossCause>;
 
-    /// Gives a lock a mode with a larger limit, in place.
-    fn downgrade(&self, _id: RequestId, _mode: Mode) -> Result<(), DowngradeError> {
-        Err(DowngradeError::Unsupported)
-    }
+    /// Gives a lock a mode that allows more holders, in place. Returns false if
+    /// [`Watched::Downgrade`] comes when that is done.
+    fn downgrade(&self, id: RequestId, mode: Mode) -> Result<bool, DowngradeError>;
 
     /// Returns how many locks were lost here: while it does not change, no holder has lost its
     /// lock.
@@ -205,11 +204,13 @@ pub(crate) enum Blocking {
     Forbidden,
 }
 
-/// An event that a holder can wait for. A loss ends both kinds of wait.
+/// An event that a holder can wait for. A loss ends every kind of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
     Loss,
     Contention,
+    /// The lock has the mode that its holder has asked for.
+    Downgrade,
 }
 
 /// The number of shards of a lock space. Two under the model checker, so that it terminates.

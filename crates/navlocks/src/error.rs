@@ -131,8 +131,6 @@ pub enum DowngradeError {
     Lost(LossCause),
     /// The new mode allows fewer holders. Two holders that upgrade would wait for each other.
     Upgrade,
-    /// A service keeps the lock: only locks in process can be downgraded so far.
-    Unsupported,
 }
 
 impl fmt::Display for DowngradeError {
@@ -140,9 +138,6 @@ impl fmt::Display for DowngradeError {
         match self {
             Self::Lost(loss) => write!(f, "there is nothing to downgrade: {loss}"),
             Self::Upgrade => navlocks_core::DowngradeError::Upgrade.fmt(f),
-            Self::Unsupported => f.write_str(
-                "a lock of a service cannot be downgraded: release it, then request the other mode",
-            ),
         }
     }
 }

@@ -77,13 +77,20 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// The lock is lost, or the new mode allows fewer holders, or a service keeps the lock: so far
-    /// only locks in process can be downgraded. Nothing has changed then.
-    #[allow(clippy::unused_async, reason = "a service would have to be asked")]
+    /// The lock is lost, or the new mode allows fewer holders. Nothing has changed then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the downgrade back: the lock has the new mode as soon as
+    /// the service receives that.
     pub async fn downgrade(&mut self, mode: Mode) -> Result<(), DowngradeError> {
-        self.owner.backend.downgrade(self.grant.id, mode)?;
+        let is_done = self.owner.backend.downgrade(self.grant.id, mode)?;
         self.request.mode = mode;
-        Ok(())
+        if is_done {
+            return Ok(());
+        }
+        let mut watching = Watching { lock: self, watched: Watched::Downgrade, watch: None };
+        poll_fn(|cx| watching.poll(cx)).await.map_err(DowngradeError::Lost)
     }
 
     /// Releases the lock.

@@ -144,7 +144,7 @@ export class Driver {
   }
 
   check() {
-    if (this.machine.session.lease !== undefined && this.machine.check(now())) this.#arm();
+    if (this.machine.lockDeadline !== Infinity && this.machine.check(now())) this.#arm();
   }
 
   /** Counts calls that wait, which keep the event loop alive. */

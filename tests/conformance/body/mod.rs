@@ -17,6 +17,7 @@ mod events;
 mod errors;
 mod overtaking;
 mod limits;
+mod downgrades;
 mod holds;
 mod elections;
 mod transactions;

@@ -185,7 +185,7 @@ impl<T> Machine<T> {
         self.commands.push_back(Command::Send(text));
         self.zero_rtt.clear();
         if zero_rtt {
-            self.send_zero_rtt();
+            self.send_zero_rtt(now);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Everything follows from the state of the session. A resumed session gets a claim: the service
 //! releases what it does not find in it.
 
-use navlocks_wire::{self as wire, Request, ToService, Watch};
+use navlocks_wire::{self as wire, Downgrade, Request, ToService, Watch};
 
 use super::{Command, LinkState, Machine};
 use crate::moment::Moment;
@@ -29,6 +29,7 @@ impl<T> Machine<T> {
                 self.claim(number, now);
             }
             self.send(&ToService::Claimed);
+            self.downgrade_again();
             self.listen_again(true);
         } else {
             for &number in sent.iter().filter(|number| alive.binary_search(number).is_err()) {
@@ -37,7 +38,7 @@ impl<T> Machine<T> {
             self.listen_again(false);
             for number in alive.iter().filter(|number| !sent.contains(number)) {
                 let request = self.requests.get(number).map(|known| known.request.clone());
-                self.send_request(request);
+                self.send_request(request, now);
             }
         }
         for number in alive {
@@ -51,12 +52,16 @@ impl<T> Machine<T> {
 
     /// Claims a held or pending request. Its lock is lost if this service refuses such a request.
     fn claim(&mut self, number: u64, now: Moment) {
-        let request = self.requests.get(&number).and_then(|known| known.claim(now));
-        self.send_request(request);
+        let request = self.requests.get_mut(&number).and_then(|known| {
+            // The service counts its wait from the age in the claim.
+            known.note_sent(now);
+            known.claim(now)
+        });
+        self.send_request(request, now);
     }
 
     /// Sends a request again. One that this service would refuse fails, and its lock is lost.
-    fn send_request(&mut self, request: Option<Request>) {
+    fn send_request(&mut self, request: Option<Request>, now: Moment) {
         let Some(request) = request else { return };
         let (number, is_held) = (request.id, request.token.is_some());
         let checked = self.session.check_request(&request);
@@ -64,7 +69,9 @@ impl<T> Machine<T> {
         match checked.and_then(|()| self.session.check_length(&text)) {
             Ok(()) => {
                 self.send_text(text);
-                self.mark_sent(number, true);
+                if let Some(known) = self.requests.get_mut(&number) {
+                    known.note_sent(now);
+                }
             }
             Err(_) if is_held => self.end_request(number, Over::Lost(LossCause::ServiceGone)),
             Err(fault) => self.end_request(number, Over::refused(fault)),
@@ -73,7 +80,7 @@ impl<T> Machine<T> {
 
     /// Sends the requests so far behind the hello, as many as fit. Only the first client is known
     /// to a service before the hello is answered.
-    pub(super) fn send_zero_rtt(&mut self) {
+    pub(super) fn send_zero_rtt(&mut self, now: Moment) {
         let mut room = ZERO_RTT_BYTES_MAX;
         for (&number, known) in &mut self.requests {
             if !known.is_alive() {
@@ -85,7 +92,7 @@ impl<T> Machine<T> {
                 break;
             }
             room -= text.len();
-            known.sent = true;
+            known.note_sent(now);
             self.zero_rtt.push(number);
             self.commands.push_back(Command::Send(text));
         }
@@ -94,13 +101,17 @@ impl<T> Machine<T> {
     /// Notes whether a service may have received the requests that came with the hello.
     pub(super) fn mark_zero_rtt(&mut self, sent: bool) {
         for index in 0..self.zero_rtt.len() {
-            self.mark_sent(self.zero_rtt[index], sent);
+            if let Some(known) = self.requests.get_mut(&self.zero_rtt[index]) {
+                known.sent = sent;
+            }
         }
     }
 
-    fn mark_sent(&mut self, number: u64, sent: bool) {
-        if let Some(known) = self.requests.get_mut(&number) {
-            known.sent = sent;
+    /// Sends the downgrades again that have no answer.
+    fn downgrade_again(&mut self) {
+        let asked = self.requests.iter().filter_map(|(&id, known)| Some((id, known.downgrade?)));
+        for (id, mode) in asked.collect::<Vec<_>>() {
+            self.send(&ToService::Downgrade(Downgrade { id, mode }));
         }
     }
 

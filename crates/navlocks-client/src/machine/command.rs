@@ -36,6 +36,8 @@ pub enum Event {
     Granted(u64),
     /// A request is over, or its lock is lost.
     Over(u64),
+    /// The service has answered all downgrades of this lock.
+    Downgraded(u64),
     /// A request waits for this lock.
     Contended(u64),
     /// A question has its answer, or will get none.

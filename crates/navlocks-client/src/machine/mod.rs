@@ -26,6 +26,7 @@ use self::attempt::Attempt;
 use self::clients::Client;
 use self::steals::Steals;
 use crate::backoff::{Backoff, Random, Starts};
+use crate::holds::Holds;
 use crate::keepalive::Keepalive;
 use crate::moment::Moment;
 use crate::queries::KnownQuery;
@@ -141,6 +142,8 @@ pub struct Machine<T> {
     requests: BTreeMap<u64, KnownRequest<T>>,
     /// Requests that are not over.
     living: usize,
+    /// The locks with a maximum hold.
+    holds: Holds,
     /// Requests that steal and have no grant yet.
     steals: Steals,
     next_request: u64,
@@ -180,6 +183,7 @@ impl<T> Machine<T> {
             next_client: 1,
             requests: BTreeMap::new(),
             living: 0,
+            holds: Holds::default(),
             steals: Steals::default(),
             next_request: 1,
             zero_rtt: Vec::new(),
@@ -259,9 +263,10 @@ impl<T> Machine<T> {
         self.session.lease_length().is_some()
     }
 
-    /// Returns until when the client may take its locks for held.
-    pub fn lease_deadline(&self) -> Moment {
-        self.session.lease_deadline()
+    /// Returns until when the client may take its locks for held: all by its lease, or one by its
+    /// maximum hold.
+    pub fn lock_deadline(&self) -> Moment {
+        self.session.lease_deadline().min(self.holds.deadline())
     }
 
     /// Returns when a service may grant the locks of the latest lease to other clients.
@@ -292,12 +297,12 @@ impl<T> Machine<T> {
             Phase::Starting | Phase::Dialed { .. } => Moment::NEVER,
             Phase::Ended => return Moment::NEVER,
         };
-        next.min(self.session.lease_deadline()).min(self.gives_up_at())
+        next.min(self.lock_deadline()).min(self.gives_up_at())
     }
 
     /// Handles the moments that have come: of leases, pings, silence, pauses and attempts.
     pub fn elapsed(&mut self, now: Moment) {
-        self.check_lease(now);
+        self.check_deadlines(now);
         if now >= self.gives_up_at() {
             self.give_up(LinkState::GaveUp);
         }
@@ -314,8 +319,9 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Ends all locks if the lease is over.
-    pub fn check_lease(&mut self, now: Moment) {
+    /// Ends the locks that have been held for as long as they may be, and all if the lease is over.
+    pub fn check_deadlines(&mut self, now: Moment) {
+        self.check_holds(now);
         if now >= self.session.lease_deadline() {
             self.lapse(&LossCause::LeaseLapsed);
             if let Phase::Connected { .. } = self.phase {

@@ -1,7 +1,6 @@
 //! The messages of the service, and their effects.
 
-use navlocks_core::FencingToken;
-use navlocks_wire::{self as wire, Granted, Pending, ToClient, Why};
+use navlocks_wire::{self as wire, Downgrade, Granted, Pending, ToClient, Why};
 
 use super::{Event, Machine, Phase};
 use crate::moment::Moment;
@@ -11,7 +10,7 @@ impl<T> Machine<T> {
     /// Takes a message of the service.
     pub fn received(&mut self, message: ToClient, now: Moment) {
         // A grant that was buffered while the lease ran out is void.
-        self.check_lease(now);
+        self.check_deadlines(now);
         match self.phase {
             Phase::Greeting(_) => return self.receive_first(message, now),
             Phase::Connected { .. } => {}
@@ -19,7 +18,7 @@ impl<T> Machine<T> {
         }
         self.keepalive.received(now);
         match message {
-            ToClient::Granted(Granted { id, token }) => self.granted(id, token, now),
+            ToClient::Granted(granted) => self.granted(granted, now),
             ToClient::Pending(Pending { id, place }) => {
                 if let Some(request) = self.requests.get_mut(&id) {
                     request.place = Some(place);
@@ -30,7 +29,12 @@ impl<T> Machine<T> {
                 Why::Lost(lost) => self.end_request(id, Over::Lost(lost.into())),
                 Why::Refused(refused) => self.end_pending(id, Over::Refused(Box::new(refused))),
             },
-            ToClient::Downgraded(_) => {}
+            ToClient::Downgraded(Downgrade { id, mode }) => {
+                let request = self.requests.get_mut(&id);
+                if request.is_some_and(|it| it.downgraded(mode)) {
+                    self.events.push_back(Event::Downgraded(id));
+                }
+            }
             ToClient::Answer(answer) => self.answered(answer),
             ToClient::Event(event) => self.happened(event),
             ToClient::Pong(number) => {
@@ -57,14 +61,19 @@ impl<T> Machine<T> {
         });
     }
 
-    fn granted(&mut self, id: u64, token: u64, now: Moment) {
+    fn granted(&mut self, granted: Granted, now: Moment) {
+        let (id, is_far) = (granted.id, self.has_lease());
         // A request that was dropped meanwhile is gone, and the service knows.
         if let Some(request) = self.requests.get_mut(&id)
             && let Stage::Pending = request.stage
         {
-            request.grant(FencingToken::new(token), now);
+            request.grant(&granted, is_far, now);
+            if request.until != Moment::NEVER {
+                self.holds.begin(request.until, id);
+            }
             self.steals.remove(&request.request);
             self.events.push_back(Event::Granted(id));
+            self.check_holds(now);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The user's verbs for requests, and their ends.
 
-use navlocks_core::FencingToken;
-use navlocks_wire::{self as wire, Request, RequestKey, ToService, Watch};
+use navlocks_core::{FencingToken, Mode};
+use navlocks_wire::{self as wire, Downgrade, Request, RequestKey, ToService, Watch};
 
 use super::{Event, LinkState, Machine};
 use crate::moment::Moment;
@@ -56,7 +56,7 @@ impl<T> Machine<T> {
         if is_over {
             let stage = self.requests.remove(&number)?.stage;
             let Stage::Over(over) = stage else { return None };
-            if let Over::Lost(_) = over {
+            if matches!(&over, Over::Lost(loss) if *loss != LossCause::HeldTooLong) {
                 self.send(&ToService::End(number));
             }
             return Some(Outcome::Over(over));
@@ -97,8 +97,28 @@ impl<T> Machine<T> {
     pub fn release(&mut self, number: u64) -> Option<(Option<LossCause>, T)> {
         let request = self.forget(number)?;
         let loss = request.loss().cloned().or_else(|| self.predicted_loss(&request));
-        self.send(&ToService::End(number));
+        // The service has received the end of this one before.
+        if loss != Some(LossCause::HeldTooLong) {
+            self.send(&ToService::End(number));
+        }
         Some((loss, request.data))
+    }
+
+    /// Gives a held lock a mode that allows more holders: [`Event::Downgraded`] follows. Returns
+    /// false, and changes nothing, if the mode allows fewer.
+    pub fn downgrade(&mut self, number: u64, mode: Mode) -> bool {
+        let Some(request) = self.requests.get_mut(&number) else { return true };
+        let is_held = matches!(request.stage, Stage::Held(_));
+        let allowed = !is_held || request.downgrade(mode);
+        if is_held && allowed {
+            self.send(&ToService::Downgrade(Downgrade { id: number, mode }));
+        }
+        allowed
+    }
+
+    /// Returns true if the service has answered the downgrades of a lock, or the lock is over.
+    pub fn is_downgraded(&self, number: u64) -> bool {
+        self.requests.get(&number).is_none_or(|request| request.downgrade.is_none())
     }
 
     /// Watches a lock once: [`Event::Contended`] follows when a request waits for it.
@@ -119,6 +139,7 @@ impl<T> Machine<T> {
     fn forget(&mut self, number: u64) -> Option<KnownRequest<T>> {
         let request = self.requests.remove(&number)?;
         self.living -= usize::from(request.is_alive());
+        self.holds.end(request.until, number);
         self.steals.remove(&request.request);
         Some(request)
     }
@@ -145,6 +166,8 @@ impl<T> Machine<T> {
             self.losses += u64::from(matches!(over, Over::Lost(_)));
             self.living -= 1;
             self.steals.remove(&request.request);
+            self.holds.end(request.until, number);
+            request.downgrade = None;
             request.stage = Stage::Over(over);
             self.events.push_back(Event::Over(number));
         }
@@ -162,8 +185,18 @@ impl<T> Machine<T> {
         self.events.extend(queries.map(|(&number, _)| Event::Answered(number)));
     }
 
+    /// Ends the locks whose longest time is over, also without a connection: the service may grant
+    /// them to other clients.
+    pub(super) fn check_holds(&mut self, now: Moment) {
+        while let Some(number) = self.holds.due(now) {
+            self.end_request(number, Over::Lost(LossCause::HeldTooLong));
+            self.send(&ToService::Expired(number));
+        }
+    }
+
     /// Ends the session of all requests.
     pub(super) fn lapse_requests(&mut self, loss: &LossCause) {
+        self.holds.clear();
         for number in self.alive() {
             match self.requests.get_mut(&number).map(KnownRequest::lapse) {
                 Some(Lapsed::OutcomeUnknown) => self.end_request(number, Over::OutcomeUnknown),

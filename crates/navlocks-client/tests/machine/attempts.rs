@@ -54,13 +54,13 @@ fn answered_hello_extends_the_lease_also_before_a_claim() {
     let until = |peer: &Peer| peer.now.saturating_add(Duration::from_secs(7));
     peer.hear();
     peer.welcome(r#""secret":"s","lease-ms":8000,"#, LIMITS);
-    assert_eq!(peer.machine.lease_deadline(), until(&peer));
+    assert_eq!(peer.machine.lock_deadline(), until(&peer));
     peer.breaks();
     peer.hear();
     let sent = until(&peer);
     peer.now = peer.now.saturating_add(Duration::from_secs(2));
     peer.welcome(r#""secret":"s","resumed":true,"lease-ms":8000,"#, LIMITS);
-    assert_eq!(peer.machine.lease_deadline(), sent);
+    assert_eq!(peer.machine.lock_deadline(), sent);
 }
 
 #[test]

@@ -5,5 +5,6 @@
 mod peer;
 
 mod attempts;
+mod holds;
 mod limits;
 mod stories;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use navlocks_client::{Begin, LinkState, LossCause, Outcome, Over, QueryFailure};
-use navlocks_core::Wait;
-use navlocks_wire::{self as wire, Question};
+use navlocks_core::{Mode, Wait};
+use navlocks_wire::{self as wire, Question, Request};
 
 use crate::peer::{LIMITS, Peer, local, request};
 
@@ -16,6 +16,8 @@ use crate::peer::{LIMITS, Peer, local, request};
 enum Call {
     Request(u64),
     Question(u64),
+    /// A downgrade of the lock of this request.
+    Downgrade(u64),
     /// It failed at once, with this name of a DOMException.
     Failed(&'static str),
 }
@@ -67,6 +69,16 @@ impl Player {
         };
         let (label, call) = match *words {
             ["requests", name, "as", label] => (label, requests(name, Wait::Queue)),
+            ["requests", name, "as", label, "for", ms] => {
+                let max_hold_ms = Some(ms.parse().unwrap());
+                let request = Request { max_hold_ms, ..request(name, Wait::Queue) };
+                (label, Call::Request(self.peer.requests(request).unwrap()))
+            }
+            ["downgrades", lock, "as", label] => {
+                let number = self.number(lock);
+                assert!(self.peer.machine.downgrade(number, Mode::Shared));
+                (label, Call::Downgrade(number))
+            }
             ["steals", name, "as", label] => (label, requests(name, Wait::Steal)),
             ["force-releases", name, "as", label] => {
                 let (question, now) = (Question::ForceRelease(name.into()), self.peer.now);
@@ -112,8 +124,13 @@ impl Player {
                 Call::Question(number) => {
                     assert!(matches!(peer.machine.answer(number), Some(Ok(_))));
                 }
-                Call::Failed(name) => panic!("{label} failed with {name}"),
+                _ => panic!("{label} is not granted"),
             },
+            ["downgraded", label] => {
+                let Call::Downgrade(number) = self.calls[label] else { panic!("{label}") };
+                assert!(peer.machine.is_downgraded(number));
+                assert_eq!(peer.machine.loss(number), None);
+            }
             ["holds", label] => {
                 let number = self.number(label);
                 assert_eq!(self.peer.machine.loss(number), None);
@@ -148,6 +165,7 @@ fn failure(peer: &mut Peer, call: Call) -> Option<&'static str> {
             Err(failure) => Some(name_of_failure(&failure)),
             Ok(reply) => panic!("{reply:?}"),
         },
+        Call::Downgrade(number) => peer.machine.loss(number).map(|_| "AbortError"),
         Call::Failed(name) => Some(name),
     }
 }

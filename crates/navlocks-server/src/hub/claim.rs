@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::{Mode, Request, State};
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Granted, LossCause, Over, Pending, RequestKey,
-    Resume, ToClient,
+    self as wire, ClientKey, Fault, FaultCode, LossCause, Over, Pending, RequestKey, Resume,
+    ToClient,
 };
 
 use super::Hub;
@@ -146,7 +146,12 @@ impl Hub {
         };
         match judge(Some(state), None, named.token) {
             Verdict::Tell(token) => {
-                self.sessions.say(number, &ToClient::Granted(Granted { id, token }));
+                let age = Duration::from_millis(named.ms.unwrap_or_default()).min(AGE_MAX);
+                let since = now.checked_sub(age).unwrap_or(now);
+                let max = Duration::from_millis(named.max_hold_ms.unwrap_or_default());
+                let key = RequestKey::new(number, id);
+                let granted = self.holds.granted_again(key, (since, max), token);
+                self.sessions.say(number, &ToClient::Granted(granted));
             }
             Verdict::Lost(cause) => {
                 if !matches!(known, Known::Lost { .. }) {
@@ -404,12 +409,15 @@ impl Hub {
             let known = Known::Live { partition, id };
             session.requests.insert(request, known, new_request.memory() as u32);
         }
-        if new_request.max_hold_ms != 0 {
-            let max = Duration::from_millis(new_request.max_hold_ms);
-            self.holds.begin_restored(new_request.key(), new_request.since + max);
+        let max = Duration::from_millis(new_request.max_hold_ms);
+        if !max.is_zero() {
+            // A client that did not receive the grant has not begun to hold.
+            let granted = if is_news { now } else { new_request.since };
+            self.holds.begin_restored(new_request.key(), granted + max);
         }
         if is_news {
-            self.sessions.say(number, &ToClient::Granted(Granted { id: request, token }));
+            let granted = self.holds.granted_again(new_request.key(), (new_request.since, max), token);
+            self.sessions.say(number, &ToClient::Granted(granted));
         }
     }
 

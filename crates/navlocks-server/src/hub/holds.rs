@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{LossCause, RequestKey};
+use navlocks_wire::{Granted, LossCause, RequestKey};
 use tokio::sync::Notify;
 
 use super::Hub;
@@ -57,6 +57,19 @@ impl Holds {
         if !self.until.contains_key(&key) {
             self.begin(key, until);
         }
+    }
+
+    /// Returns the grant of a lock as its client receives it again, with the time that the request
+    /// waited if its hold has a maximum.
+    pub(super) fn granted_again(
+        &self,
+        key: RequestKey,
+        (since, max): (Instant, Duration),
+        token: u64,
+    ) -> Granted {
+        let granted = self.until.get(&key).and_then(|until| until.checked_sub(max));
+        let waited = granted.map_or(Duration::ZERO, |at| at.saturating_duration_since(since));
+        Granted::after(waited, key.request, token)
     }
 
     /// Forgets a lock.

@@ -23,6 +23,13 @@ impl Hub {
             ToService::Request(request) if session.is_claiming() => self.claim(number, request)?,
             ToService::Request(request) => self.request(number, request, now)?,
             ToService::End(request) => self.give_up(number, request, now),
+            ToService::Expired(request) => {
+                if let Some(Known::Live { partition, id }) = session.requests.get(request) {
+                    let (partitions, mut around) = self.around(now);
+                    partitions[partition].expire(id, &mut around);
+                }
+                self.give_up(number, request, now);
+            }
             ToService::Ping(ping) => self.sessions.say(number, &ToClient::Pong(ping)),
             ToService::Hello(_) => {
                 let text = "hello is the first message of a connection and comes once";

@@ -166,7 +166,7 @@ impl Client {
     #[track_caller]
     pub(crate) fn granted(&mut self, id: u64) -> u64 {
         match self.hear() {
-            ToClient::Granted(Granted { id: granted, token }) if granted == id => token,
+            ToClient::Granted(Granted { id: granted, token, .. }) if granted == id => token,
             other => panic!("request {id} is not granted: {other:?}"),
         }
     }

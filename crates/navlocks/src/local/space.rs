@@ -193,11 +193,11 @@ impl Backend for Space {
         released
     }
 
-    fn downgrade(&self, id: RequestId, mode: Mode) -> Result<(), DowngradeError> {
+    fn downgrade(&self, id: RequestId, mode: Mode) -> Result<bool, DowngradeError> {
         let mut shard = self.lock(shard_of(id));
         let downgraded = shard.downgrade(id, mode, &self.losses);
         self.settle(shard);
-        downgraded
+        downgraded.map(|()| true)
     }
 
     #[inline]

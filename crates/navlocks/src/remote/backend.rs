@@ -8,7 +8,7 @@ use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
 use navlocks_client::{LinkState, Outcome};
-use navlocks_core::{Blockers, ClientId, Explained, Name, Request, RequestId};
+use navlocks_core::{Blockers, ClientId, Explained, Mode, Name, Request, RequestId};
 use navlocks_wire::{self as wire, LocksOf, Question, Reply as Answered, RequestKey, WaitsOf};
 
 use super::clock;
@@ -18,7 +18,7 @@ use super::wakers::{Session, Tasks};
 use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::connection::Connection;
-use crate::error::{LossCause, QueryError, RequestErrorKind};
+use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
 use crate::extras::Extras;
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, UnclaimedSession, Waits};
@@ -149,7 +149,7 @@ impl Backend for Handle {
     }
 
     fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
-        self.check_lease();
+        self.check_deadlines();
         let losses = self.session.losses(Ordering::Relaxed);
         self.input(|state| {
             let number = number_of(id);
@@ -190,7 +190,7 @@ impl Backend for Handle {
     }
 
     fn release(&self, id: RequestId) -> Result<(), LossCause> {
-        self.check_lease();
+        self.check_deadlines();
         self.input(|state| {
             // A guard's request stays until the guard is dropped, so there is one.
             let Some((loss, mut tasks)) = state.machine.release(number_of(id)) else {
@@ -201,8 +201,22 @@ impl Backend for Handle {
         })
     }
 
+    fn downgrade(&self, id: RequestId, mode: Mode) -> Result<bool, DowngradeError> {
+        self.check_deadlines();
+        self.input(|state| {
+            let number = number_of(id);
+            if let Some(loss) = state.machine.loss(number) {
+                return Err(DowngradeError::Lost(loss.clone().into()));
+            }
+            match state.machine.downgrade(number, mode) {
+                true => Ok(state.machine.is_downgraded(number)),
+                false => Err(DowngradeError::Upgrade),
+            }
+        })
+    }
+
     fn losses(&self) -> u64 {
-        self.check_lease();
+        self.check_deadlines();
         self.session.losses(Ordering::Acquire)
     }
 
@@ -217,7 +231,7 @@ impl Backend for Handle {
         watch: &mut Option<u64>,
         waker: &Waker,
     ) -> Poll<Result<(), LossCause>> {
-        self.check_lease();
+        self.check_deadlines();
         let waker = waker.clone();
         self.input(|state| {
             let number = number_of(id);
@@ -230,6 +244,10 @@ impl Backend for Handle {
             let Some(tasks) = state.machine.data(number) else { return Poll::Ready(Ok(())) };
             let (has_come, earlier) = tasks.watch(watch, watched, waker);
             state.wakes.discard_all(earlier);
+            let has_come = match watched {
+                Watched::Downgrade => state.machine.is_downgraded(number),
+                Watched::LossCause | Watched::Contention => has_come,
+            };
             if is_new && watched == Watched::Contention {
                 state.machine.watch(number);
             }

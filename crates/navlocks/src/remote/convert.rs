@@ -30,6 +30,7 @@ impl From<navlocks_client::LossCause> for LossCause {
             LossCause::ClientEnded => Self::ClientEnded,
             LossCause::LeaseLapsed => Self::LeaseLapsed,
             LossCause::ServiceGone => Self::ServiceGone,
+            LossCause::HeldTooLong => Self::HeldTooLong,
         }
     }
 }

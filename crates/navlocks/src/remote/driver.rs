@@ -110,7 +110,7 @@ impl Driver {
     /// Works until nothing is left to do before the next wakeup.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            self.session.check_lease();
+            self.session.check_deadlines();
             if self.carry_out_commands(cx) {
                 return Poll::Ready(());
             }

@@ -29,7 +29,7 @@ pub(crate) struct Session {
     /// How many locks were ever lost here: while it does not change, no holder has lost its lock.
     losses: AtomicU64,
     /// Until when the client may take its locks for held.
-    lease_deadline: AtomicU64,
+    lock_deadline: AtomicU64,
     /// When the machine has something to do.
     deadline: AtomicU64,
 }
@@ -88,7 +88,7 @@ impl Session {
         Self {
             options,
             losses: AtomicU64::new(0),
-            lease_deadline: AtomicU64::new(Moment::NEVER.nanoseconds()),
+            lock_deadline: AtomicU64::new(Moment::NEVER.nanoseconds()),
             deadline: AtomicU64::new(machine.deadline().nanoseconds()),
             state: Mutex::new(State {
                 machine,
@@ -117,7 +117,7 @@ impl Session {
         state.handle_events();
         let machine = &state.machine;
         self.losses.store(machine.losses(), Ordering::Release);
-        self.lease_deadline.store(machine.lease_deadline().nanoseconds(), Ordering::Release);
+        self.lock_deadline.store(machine.lock_deadline().nanoseconds(), Ordering::Release);
         self.deadline.store(machine.deadline().nanoseconds(), Ordering::Release);
         if state.presence.is_some() && machine.presence().is_none() {
             state.presence = None;
@@ -173,11 +173,11 @@ impl Session {
         texts
     }
 
-    /// Ends all locks when the lease is over.
-    pub(super) fn check_lease(&self) {
-        let deadline = Moment::from_nanoseconds(self.lease_deadline.load(Ordering::Acquire));
+    /// Ends the locks whose time is over, by their maximum hold or by the lease.
+    pub(super) fn check_deadlines(&self) {
+        let deadline = Moment::from_nanoseconds(self.lock_deadline.load(Ordering::Acquire));
         if clock::has_come(deadline) {
-            self.input(|state| state.machine.check_lease(clock::now()));
+            self.input(|state| state.machine.check_deadlines(clock::now()));
         }
     }
 
@@ -317,7 +317,12 @@ impl State {
                 }
                 Event::Contended(number) => {
                     if let Some(tasks) = machine.data(number) {
-                        tasks.note_contention(wakes);
+                        tasks.note(Watched::Contention, wakes);
+                    }
+                }
+                Event::Downgraded(number) => {
+                    if let Some(tasks) = machine.data(number) {
+                        tasks.note(Watched::Downgrade, wakes);
                     }
                 }
                 Event::Answered(number) => wakes.add_all(queries.remove(&number)),
@@ -378,10 +383,10 @@ impl Tasks {
         self.waker.take().into_iter().chain(self.watches.drain(..).map(|watch| watch.waker))
     }
 
-    /// Notes that a request waits for the lock, and wakes the watches for that.
-    fn note_contention(&mut self, wakes: &mut Wakes) {
+    /// Notes an event of the lock, and wakes the watches for it.
+    fn note(&mut self, watched: Watched, wakes: &mut Wakes) {
         let watches = self.watches.iter_mut();
-        for watch in watches.filter(|watch| watch.watched == Watched::Contention) {
+        for watch in watches.filter(|watch| watch.watched == watched) {
             watch.has_come = true;
             wakes.add(watch.waker.clone());
         }

@@ -83,8 +83,8 @@ fn messages_about_unknown_numbers_are_ignored() {
         let fault = Fault::new(FaultCode::Limit, "No.");
         let unknown = 99;
         for message in [
-            ToClient::Granted(Granted { id: unknown, token: 1 }),
-            ToClient::Granted(Granted { id: u64::MAX, token: u64::MAX }),
+            ToClient::Granted(Granted::new(unknown, 1)),
+            ToClient::Granted(Granted::new(u64::MAX, u64::MAX)),
             ToClient::Over(Over::unavailable(unknown)),
             ToClient::Over(Over::lost(unknown, navlocks_wire::LossCause::ForceReleased)),
             ToClient::Over(Over::refused(unknown, fault.clone())),
@@ -227,7 +227,7 @@ fn fragmented_message_is_read_as_one() {
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let waiting = begun(locks.request("a"));
         talk.hears(said(1, "a")).await;
-        let text = wire::write(&ToClient::Granted(Granted { id: 1, token: 5 }));
+        let text = wire::write(&ToClient::Granted(Granted::new(1, 5)));
         let (first, second) = text.as_bytes().split_at(9);
         talk.says_bytes(&[&[0x01, first.len() as u8], first].concat()).await;
         talk.settles().await;

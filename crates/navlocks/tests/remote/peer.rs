@@ -359,7 +359,7 @@ impl Talk {
     }
 
     pub(crate) async fn grants(&mut self, id: u64, token: u64) {
-        self.says(ToClient::Granted(Granted { id, token })).await;
+        self.says(ToClient::Granted(Granted::new(id, token))).await;
     }
 
     pub(crate) async fn fails(&mut self, code: wire::FaultCode, sentence: &str) {

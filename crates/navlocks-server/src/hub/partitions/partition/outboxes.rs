@@ -84,7 +84,8 @@ impl Sink<Served> for Outboxes<'_, '_> {
                 let left = (max_hold_ms != 0).then(|| Duration::from_millis(max_hold_ms));
                 registry.hold(slot, token.get(), left);
                 left.inspect(|&left| holds.begin(key, *now + left));
-                let granted = Granted { id: number, token: token.get() };
+                let waited = left.map_or(Duration::ZERO, |_| age(since));
+                let granted = Granted::after(waited, number, token.get());
                 sessions.say(session, &ToClient::Granted(granted));
             }
             Notice::Downgraded(mode) => registry.set_mode(slot, mode),
