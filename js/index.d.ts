@@ -255,6 +255,8 @@ export interface LockDetails {
 
 export interface HeldLockDetails extends LockDetails {
   fencingToken: number;
+  /** Until when it may be held, if a service knows a `maxHold`: milliseconds since 1970, roughly. */
+  until?: number | undefined;
 }
 
 /** A lock space: clients in it share locks. */

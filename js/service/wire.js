@@ -145,6 +145,9 @@ export function standardSnapshot({ held, pending }) {
   return { held: rows(held), pending: rows(pending) };
 }
 
+/** Returns until when a lock may be held, if its hold has a maximum. */
+const untilOf = ({ 'left-ms': left }, now) => (left === undefined ? undefined : now + left);
+
 /** Returns a snapshot with all details. */
 export function fullSnapshot({ held, pending }, now) {
   const row = ({ about: { request, client, names, mode, tag, traceparent, pid, process }, ms, within }) => ({
@@ -160,7 +163,7 @@ export function fullSnapshot({ held, pending }, now) {
     within,
   });
   return {
-    held: mapped(held, (lock) => ({ ...row(lock), fencingToken: lock.token })),
+    held: mapped(held, (lock) => ({ ...row(lock), fencingToken: lock.token, until: untilOf(lock, now) })),
     pending: mapped(pending, row),
   };
 }

@@ -45,6 +45,7 @@ test('messages to the service are the documented ones', () => {
     write.claimed,
     write.present,
     write.end(1),
+    write.expired(7),
     write.ask(1, 0, { locks: 'partition' }),
     write.ask(2, 1, { blockers: '12.7' }),
     write.ask(4, 0, { waits: 'deadlocks' }),
@@ -86,6 +87,7 @@ test('the documented messages to the client are parsed', () => {
     process: undefined,
     within: undefined,
     fencingToken: 1789000000000001,
+    until: 38_500,
   });
   assert.deepEqual([pending[0].since, pending[0].within], [9980, '11.1']);
 });

@@ -11,6 +11,7 @@ use super::trace::TraceParent;
 
 /// A held lock or a pending request, in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Info {
     /// The request and its client.
     pub about: About,
@@ -19,6 +20,9 @@ pub struct Info {
     pub token: Option<u64>,
     /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
+    /// For how many milliseconds it may still be held, if its hold has a maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
     /// The held request within which it was made, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<RequestKey>,

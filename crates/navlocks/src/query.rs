@@ -65,6 +65,9 @@ pub struct RequestInfo {
     pub traceparent: Option<Arc<str>>,
     /// How long it has been held, or pending, exact to a few milliseconds.
     pub age: Duration,
+    /// How long the lock may still be held, if its request has a
+    /// [`max_hold`](crate::Request::max_hold).
+    pub left: Option<Duration>,
     /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
     /// Otherwise the process as the client described it to the service: `4711@host`.
@@ -133,10 +136,10 @@ impl RequestInfo {
     /// Describes a lock of this process by what the engine knows and `more`.
     pub(crate) fn new(
         info: navlocks_core::RequestInfo,
-        more: impl FnOnce(RequestId) -> (Option<Arc<str>>, Duration),
+        more: impl FnOnce(RequestId) -> (Option<Arc<str>>, Duration, Option<Duration>),
     ) -> Self {
         let navlocks_core::RequestInfo { request, client, scope, mode, token, within, .. } = info;
-        let (tag, age) = more(request);
+        let (tag, age, max) = more(request);
         Self {
             request,
             client,
@@ -146,6 +149,7 @@ impl RequestInfo {
             tag,
             traceparent: None,
             age,
+            left: max.filter(|_| token.is_some()).map(|max| max.saturating_sub(age)),
             pid: None,
             process: None,
             within,
@@ -157,7 +161,7 @@ impl RequestInfo {
 impl Snapshot {
     pub(crate) fn new(
         snapshot: navlocks_core::Snapshot,
-        more: impl Fn(RequestId) -> (Option<Arc<str>>, Duration),
+        more: impl Fn(RequestId) -> (Option<Arc<str>>, Duration, Option<Duration>),
     ) -> Self {
         let describe = |info| RequestInfo::new(info, &more);
         Self {

@@ -81,3 +81,18 @@ fn h06_scope_is_lost_on_all_its_names_at_once() {
     drop(next.join().unwrap());
     assert!(soon(other.request("a").if_available()).unwrap().is_some());
 }
+
+#[test]
+fn h08_query_shows_how_much_of_the_time_is_left() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let lock = hold(locks.request("a").max_hold(LONG), "lock");
+    let _waiter = queue(&other, other.request("a").max_hold(LONG), "waiter");
+    let now = shows(&other, ["lock"], ["waiter"]);
+    let left = now.held[0].left.unwrap();
+    assert!(left <= LONG && left + now.held[0].age >= LONG - Duration::from_secs(1), "{left:?}");
+    assert_eq!(now.pending[0].left, None);
+    lock.release().unwrap();
+    let now = shows(&other, ["waiter"], []);
+    assert!(now.held[0].left.is_some());
+}

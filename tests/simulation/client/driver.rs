@@ -81,8 +81,8 @@ impl Client {
     }
 
     /// Finds that the lease is over, before anything else happens after a stop.
-    pub(crate) fn check_lease(&mut self, now: u64) -> Acts {
-        self.input(now, Machine::check_lease)
+    pub(crate) fn check_deadlines(&mut self, now: u64) -> Acts {
+        self.input(now, Machine::check_deadlines)
     }
 
     /// Connects over this link, or finds that no service listens.

@@ -247,7 +247,7 @@ impl World {
         self.disturbed = self.now;
         resumed.stopped = false;
         let backlog = std::mem::take(&mut resumed.backlog);
-        let acts = resumed.check_lease(self.now);
+        let acts = resumed.check_deadlines(self.now);
         self.act(client, acts);
         backlog.into_iter().for_each(|event| self.happen(event));
         let acts = self.clients[client].beat(self.now);

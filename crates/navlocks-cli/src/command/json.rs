@@ -53,6 +53,9 @@ struct Entry<'a> {
     token: Option<u64>,
     /// Milliseconds since the request is held, or pending.
     ms: u128,
+    /// Milliseconds for which it may still be held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_ms: Option<u128>,
     /// The client under whose lock its program runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<String>,
@@ -76,6 +79,7 @@ impl<'a> From<&'a RequestInfo> for Entry<'a> {
             },
             token: info.token.map(navlocks::FencingToken::get),
             ms: info.age.as_millis(),
+            left_ms: info.left.map(|left| left.as_millis()),
             within: info.within.map(|outer| outer.to_string()),
             stopped: info.stopped,
         }

@@ -50,11 +50,19 @@ fn row(info: &RequestInfo, state: &str) -> [String; HEAD.len()] {
         cut(&info.scope.to_string()),
         info.mode.to_string(),
         if info.stopped { format!("{state}, stopped") } else { state.to_owned() },
-        say(info.age),
+        held_for(info),
         some(info.pid.map(|pid| pid.to_string()).or_else(|| info.process.as_deref().map(cut))),
         cut(&some(info.tag.as_deref().map(|tag| Harmless(tag).to_string()))),
         some(info.token.map(|token| token.to_string())),
     ]
+}
+
+/// Returns the age of a request, and the longest time of its lock if there is one: `12 s of 30 s`.
+fn held_for(info: &RequestInfo) -> String {
+    match info.left {
+        Some(left) => format!("{} of {}", say(info.age), say(info.age + left)),
+        None => say(info.age),
+    }
 }
 
 fn cut(text: &str) -> String {
@@ -82,14 +90,15 @@ mod tests {
         snapshot.held[0].age = Duration::from_secs(61);
         snapshot.held[0].token = Some(FencingToken::new(7));
         let mut waits = snapshot.held[0].clone();
+        snapshot.held[0].left = Some(Duration::from_secs(239));
         waits.scope = "ä".into();
         (waits.token, waits.tag, waits.pid) = (None, None, Some(12));
         snapshot.pending.push(waits);
         let (name, gap) = ("n".repeat(CELL_CHARS_MAX - 1), " ".repeat(CELL_CHARS_MAX - 4));
         let expected = [
-            format!("NAME{gap}  MODE       STATE  FOR        PID  TAG        TOKEN"),
-            format!("{name}…  exclusive  held   1 min 1 s       make\\u{{7}}  7"),
-            format!("ä   {gap}  exclusive  waits  1 min 1 s  12"),
+            format!("NAME{gap}  MODE       STATE  FOR                     PID  TAG        TOKEN"),
+            format!("{name}…  exclusive  held   1 min 1 s of 5 min 0 s       make\\u{{7}}  7"),
+            format!("ä   {gap}  exclusive  waits  1 min 1 s               12"),
         ];
         assert_eq!(lines(&snapshot, Palette::plain()), expected);
     }

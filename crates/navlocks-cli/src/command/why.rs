@@ -80,7 +80,9 @@ fn explain(waits: &Waits, name: &Name) -> String {
             count => format!(", together with {} other names", count - 1),
         };
         let (mode, age) = (info.mode, say(info.age));
-        let _ = writeln!(text, "'{shown}' is held by {} for {age}, {mode}{with}", who(info));
+        let left = info.left.map(|left| format!(" and at most {} more", say(left)));
+        let left = left.unwrap_or_default();
+        let _ = writeln!(text, "'{shown}' is held by {} for {age}{left}, {mode}{with}", who(info));
     }
     if holders.len() > WAITERS_MAX {
         let _ = writeln!(text, "and by {} others", holders.len() - WAITERS_MAX);

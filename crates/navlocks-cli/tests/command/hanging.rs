@@ -12,10 +12,10 @@ use crate::support::{Talk, World, assert_ended, finish, text};
 const SILENT: i32 = 92;
 
 /// A service that is stopped as by SIGSTOP, and goes on when this is dropped.
-struct Stopped(Pid);
+pub(crate) struct Stopped(Pid);
 
 impl Stopped {
-    fn service_of(world: &World) -> Self {
+    pub(crate) fn service_of(world: &World) -> Self {
         let service = world.service();
         kill_process(service, Signal::STOP).expect("it runs");
         Self(service)

@@ -1,6 +1,7 @@
 //! Maximum holds of commands: `run --max-hold`.
 
-use crate::support::{Talk, World, assert_ended};
+use crate::hanging::Stopped;
+use crate::support::{Talk, World, assert_ended, text};
 
 #[test]
 fn h05_command_that_holds_too_long_is_ended_by_the_usual_steps() {
@@ -36,4 +37,33 @@ fn h03_time_that_is_no_maximum_hold_is_refused() {
         assert_ended(&world.run(&format!("run --max-hold {bad} x -- true")), 64, why);
     }
     assert!(!world.place().exists(), "no service is started");
+}
+
+#[test]
+fn h07_command_of_a_service_that_hangs_is_ended_at_its_deadline_too() {
+    let world = World::new();
+    let script = "trap 'echo told; exit 3' TERM; echo held; sleep 1000 & wait";
+    let mut first = Talk::start(world.script("run --max-hold 2s x", script));
+    first.line_after("held");
+    let stopped = Stopped::service_of(&world);
+    let ended = first.wait();
+    ended.assert(90, "'x' is lost: the lock was held for as long as its maximum hold allows");
+    assert!(ended.lines.iter().any(|line| line == "told"), "{:?}", ended.lines);
+    drop(stopped);
+    assert_ended(&world.run("run x -- true"), 0, "");
+}
+
+#[test]
+fn h08_query_and_why_show_how_much_of_the_time_is_left() {
+    let world = World::new();
+    let holder = world.hold("run --max-hold 5h x");
+    let shown = text(&world.run("query")).to_owned();
+    assert!(shown.contains(" of 5 h 0 min "), "{shown}");
+    let left = world.query()["held"][0]["left_ms"].as_u64().expect("a time");
+    assert!((1..=18_000_000).contains(&left), "{left}");
+    let why = text(&world.run("why x")).to_owned();
+    assert!(why.contains(" and at most 4 h 59 min more, exclusive"), "{why}");
+    holder.end().assert(0, "");
+    let _holder = world.hold("run x");
+    assert!(world.query()["held"][0].get("left_ms").is_none());
 }

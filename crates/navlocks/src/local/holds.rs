@@ -44,6 +44,11 @@ impl Holds {
         self.0.insert(id, Arc::new(Hold { id, max, space, timer: Mutex::default() }));
     }
 
+    /// Returns for how long a request may hold its lock.
+    pub(super) fn max(&self, id: RequestId) -> Option<Duration> {
+        self.0.get(&id).map(|hold| hold.max)
+    }
+
     /// Starts the time of a request that holds its lock, once the shard is unlocked.
     #[inline]
     pub(super) fn begin(&self, id: RequestId, wakes: &mut Wakes) {

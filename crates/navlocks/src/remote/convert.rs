@@ -136,7 +136,7 @@ impl From<wire::Cycle> for Cycle {
 
 impl From<wire::Info> for RequestInfo {
     fn from(info: wire::Info) -> Self {
-        let wire::Info { about, token, ms, within, stopped } = info;
+        let wire::Info { about, token, ms, left_ms, within, stopped } = info;
         let About { request, client, names, mode, tag, traceparent, pid, process } = about;
         Self {
             request: request.into(),
@@ -147,6 +147,7 @@ impl From<wire::Info> for RequestInfo {
             tag: tag.map(text_of),
             traceparent: traceparent.map(|trace| trace.as_str().into()),
             age: Duration::from_millis(ms),
+            left: left_ms.map(Duration::from_millis),
             pid,
             process: process.map(Into::into),
             within: within.map(Into::into),

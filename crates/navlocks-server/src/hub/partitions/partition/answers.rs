@@ -132,6 +132,7 @@ impl Partition {
         let guests = room.guests(self.index).into_iter().map(|new_request| wire::Info {
             token: None,
             ms: age(new_request.since, now),
+            left_ms: None,
             within: new_request.within,
             stopped: false,
             about: wire::About {
@@ -153,9 +154,12 @@ impl Partition {
         let address = address(self.space.notes(), id);
         let RequestInfo { client, scope, mode, token, .. } = info;
         let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
+        let ms = age(self.space.notes().since(id), now);
+        let is_limited = token.is_some() && address.max_hold_ms != 0;
         wire::Info {
             token: token.map(|token| token.get()),
-            ms: age(self.space.notes().since(id), now),
+            ms,
+            left_ms: is_limited.then(|| address.max_hold_ms.saturating_sub(ms)),
             within: self.manager().outer_of(id).map(|outer| request_key(self.space.notes(), outer)),
             stopped: false,
             about: told(&about, address, &self.clients),
