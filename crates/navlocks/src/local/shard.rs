@@ -223,7 +223,11 @@ impl Shard {
     /// Returns the tag of a live request, for how long it has been pending or held, and for how
     /// long it may be held.
     pub(super) fn about(&self, id: RequestId) -> (Option<Arc<str>>, Duration, Option<Duration>) {
-        (self.space.tag(id).cloned(), self.space.notes().since(id).age(), self.notices.holds.max(id))
+        (
+            self.space.tag(id).cloned(),
+            self.space.notes().since(id).age(),
+            self.notices.holds.max(id),
+        )
     }
 
     /// Returns where a pending request stands.
