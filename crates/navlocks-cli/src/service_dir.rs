@@ -110,6 +110,23 @@ impl ServiceDir {
 }
 
 impl ServiceDir {
+    /// Returns the other users with a folder beside this one, if this is the folder of a user.
+    pub fn of_other_users(&self) -> Vec<u32> {
+        let number = |name: &str| name.strip_prefix("navlocks-")?.parse::<u32>().ok();
+        let own = self.folder.file_name().and_then(|name| number(name.to_str()?));
+        let (Some(own), Some(beside)) = (own, self.folder.parent()) else { return Vec::new() };
+        let entries = fs::read_dir(beside).into_iter().flatten().flatten();
+        let found = entries.filter_map(|entry| {
+            let user = number(entry.file_name().to_str()?)?;
+            (user != own && entry.metadata().ok()?.uid() == user).then_some(user)
+        });
+        let mut users: Vec<u32> = found.collect();
+        users.sort_unstable();
+        users
+    }
+}
+
+impl ServiceDir {
     /// Returns true if clients of an earlier service may have locks: their sockets of presence
     /// exist.
     ///

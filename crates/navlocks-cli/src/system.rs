@@ -12,7 +12,7 @@ mod launch;
 pub use entry::enter;
 pub(crate) use launch::Launch;
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -39,6 +39,26 @@ pub(crate) fn inherited_socket() -> Option<PathBuf> {
         let path = address.path()?;
         Some(PathBuf::from(OsStr::from_bytes(path.to_bytes())))
     })
+}
+
+/// Returns the number of a group by its name.
+pub(crate) fn group(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    let mut found = MaybeUninit::<libc::group>::uninit();
+    let mut texts = vec![0; 64 << 10];
+    let mut result = ptr::null_mut();
+    // SAFETY: all pointers are valid for the call, and `texts` has the length that it gets.
+    let error = unsafe {
+        libc::getgrnam_r(
+            name.as_ptr(),
+            found.as_mut_ptr(),
+            texts.as_mut_ptr(),
+            texts.len(),
+            &raw mut result,
+        )
+    };
+    // SAFETY: without an error and with a result, the call has written the group.
+    (error == 0 && !result.is_null()).then(|| unsafe { found.assume_init_ref().gr_gid })
 }
 
 /// Starts the command in a session of its own, without the open files, limits and priority of this

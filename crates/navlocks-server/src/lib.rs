@@ -64,7 +64,7 @@ pub mod inspect;
 mod node;
 mod store;
 
-pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
+pub use config::{Access, Config, Limits, SharedOrigins, SharedSocket, TlsFiles, read_secret};
 pub use navlocks_core::DeadlockPolicy;
 pub use net::{Address, web};
 pub use service::Service;

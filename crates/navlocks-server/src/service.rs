@@ -47,6 +47,9 @@ impl Service {
     /// A socket or a folder cannot be had; the error says what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
         let (tls, origins) = read_files(&config)?;
+        if let (Some(path), Some(sharing)) = (&config.unix, config.shared_socket) {
+            SocketFile::prepare(path, sharing)?;
+        }
         // Before anything is touched: another service may have the place.
         let state = match &config.state_dir {
             Some(folder) => Some(take_state(folder, config.inherit).await?),
@@ -73,7 +76,7 @@ impl Service {
             sockets.add_tcp(listener, &config)?;
         }
         if let Some(path) = &config.unix {
-            let (file, listener) = SocketFile::bind(path, state.as_ref())?;
+            let (file, listener) = SocketFile::bind(path, config.shared_socket, state.as_ref())?;
             socket_file = Some(file);
             sockets.add_unix(listener)?;
         }
@@ -96,6 +99,9 @@ impl Service {
                 return Err(error);
             }
         };
+        if let (Some(_), Some(folder)) = (config.shared_socket, &config.state_dir) {
+            SocketFile::open_presence(folder)?;
+        }
         Ok(Self {
             shared: Shared::new(config, origins, tls, hubs),
             listeners,
@@ -112,7 +118,7 @@ impl Service {
     pub fn check(config: &Config) -> io::Result<()> {
         let (tls, _) = read_files(config)?;
         config.tcp.iter().try_for_each(|&address| check_reach(address, config, tls.is_some()))?;
-        config.unix.as_deref().map_or(Ok(()), check_path)?;
+        config.unix.as_deref().map_or(Ok(()), |path| check_path(path, config.shared_socket))?;
         match &config.state_dir {
             Some(folder) => StateFile::check(folder),
             None => Ok(()),

@@ -31,7 +31,8 @@ export class Presence {
     });
     try {
       // Without `exclusive` the primary of a Node cluster would listen instead of its worker.
-      this.#server.listen({ path, exclusive: true });
+      // The service may belong to another user, and must be able to look.
+      this.#server.listen({ path, exclusive: true, writableAll: true });
     } catch {
       // A runtime may deny it.
     }

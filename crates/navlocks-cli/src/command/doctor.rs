@@ -170,9 +170,23 @@ impl Report {
     }
 }
 
+/// Says which other users have services of their own: their locks are apart from these.
+fn look_at_other_users(place: &ServiceDir, report: &mut Report) {
+    let others = place.of_other_users();
+    let [first, ..] = &others[..] else { return };
+    let users = match others.len() {
+        1 => format!("user {first} has a service"),
+        count => format!("{count} other users have services"),
+    };
+    report.good(&format!(
+        "{users} of their own, and the same name there is another lock: for locks of all users give --system, with a service as in packaging/systemd"
+    ));
+}
+
 fn look_at_place(place: &ServiceDir, report: &mut Report) {
     let folder = place.folder().display();
     look_at_namespace(place, report);
+    look_at_other_users(place, report);
     match place.look() {
         Ok(Found::Private) => report.good(&format!("the folder {folder} is yours alone")),
         Ok(Found::Nothing) => return report.good(&format!("the folder {folder} is not there yet")),

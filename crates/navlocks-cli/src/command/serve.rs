@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use navlocks_dashboard::Dashboard;
 use navlocks_server::{
-    Access, Address, Config, DeadlockPolicy, Limits, Service, SharedOrigins, TlsFiles,
+    Access, Address, Config, DeadlockPolicy, Limits, Service, SharedOrigins, SharedSocket, TlsFiles,
 };
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -28,6 +28,7 @@ use super::joining::Joining;
 use crate::exit::{Exit, Failure};
 use crate::printer;
 use crate::service_dir::{self, ServiceDir};
+use crate::system;
 
 /// The variable with access tokens. Arguments can be read by every user of the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
@@ -60,6 +61,16 @@ pub(super) struct Serve {
     /// Listen on no Unix socket
     #[arg(long, conflicts_with = "socket")]
     no_socket: bool,
+    /// Let the users of this group in over the Unix socket: a name or a number
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    socket_group: Option<u32>,
+    /// The mode of the Unix socket, in octal: 0660 lets its group in, 0666 every user of the machine
+    /// [default: 0600, and 0660 with --socket-group]
+    #[arg(long, value_name = "MODE", value_parser = socket_mode)]
+    socket_mode: Option<u32>,
+    /// Give each user a lock space apart over the Unix socket, as a tenant such as uid:1000
+    #[arg(long)]
+    tenant_by_user: bool,
     /// An address to listen on, such as 127.0.0.1:7400 or localhost:7400; others than loopback need
     /// --token-file and --tls-cert
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
@@ -170,11 +181,19 @@ impl Serve {
         // The files of a service are private to its user under any umask.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let (joining, check) = (std::mem::take(&mut self.joining), self.check);
-        let lease = self.lease.unwrap_or_else(|| joining.lease().min(self.lease_max));
+        let chosen = self.lease;
+        let lease = chosen.unwrap_or_else(|| joining.lease().min(self.lease_max));
         self.lease = Some(lease);
         // A service that ends when it is idle leaves its place to others.
         let stays = self.idle_exit.is_none();
-        self.lease_min = joining.lease_min(self.lease_min).min(lease);
+        let lease_min = joining.lease_min(self.lease_min).min(lease);
+        if let Some(chosen) = chosen.filter(|_| lease_min < self.lease_min) {
+            let (chosen, min) = (duration::say(chosen), duration::say(self.lease_min));
+            tracing::warn!(
+                "--lease {chosen} is below --lease-min {min}, which is {chosen} too now: give --lease-min as well"
+            );
+        }
+        self.lease_min = lease_min;
         let node_roots = joining.node_ca_file.clone();
         let config =
             self.config(joining.is_wanted())?.with(|config| config.node_roots = node_roots);
@@ -249,10 +268,18 @@ impl Serve {
         };
     }
 
+    /// Returns the permissions of a socket for several users, if it is for more than one.
+    fn shared_socket(&self) -> Option<SharedSocket> {
+        let mode =
+            self.socket_mode.unwrap_or(if self.socket_group.is_some() { 0o660 } else { 0o600 });
+        (mode != 0o600).then_some(SharedSocket { group: self.socket_group, mode })
+    }
+
     fn config(self, is_node: bool) -> Result<Config, Failure> {
         // Sockets are for this process, not for an ancestor of it.
         let me = std::process::id().to_string();
         let handed_over = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == me);
+        let shared_socket = self.shared_socket();
         let unix = match self.socket {
             Some(path) => Some(path),
             None if self.no_socket || handed_over || is_node => None,
@@ -268,9 +295,11 @@ impl Serve {
             _ if is_node => None,
             Some(folder) => Some(folder),
             None => {
-                let inherited = if handed_over { crate::system::inherited_socket() } else { None };
+                let inherited = if handed_over { system::inherited_socket() } else { None };
                 let folder = service_dir::state_folder(unix.as_deref().or(inherited.as_deref()))?;
-                if !self.check {
+                // Others can enter the folder of a shared socket, and no folder of a state.
+                let folder = if shared_socket.is_some() { folder.join("state") } else { folder };
+                if !self.check && shared_socket.is_none() {
                     service_dir::prepare(&folder)?;
                 }
                 Some(folder)
@@ -288,6 +317,8 @@ impl Serve {
         });
         Ok(Config::default().with(|config| {
             config.unix = unix;
+            config.shared_socket = shared_socket;
+            config.tenant_by_user = self.tenant_by_user;
             config.tcp = self.listen;
             config.inherit = handed_over;
             config.state_dir = state_dir;
@@ -309,6 +340,19 @@ impl Serve {
             config.idle_exit = self.idle_exit;
         }))
     }
+}
+
+/// Returns the number of a group.
+fn group(text: &str) -> Result<u32, String> {
+    let found = text.parse().ok().or_else(|| system::group(text));
+    found.ok_or_else(|| format!("the machine has no group '{text}': name one of getent group"))
+}
+
+/// Returns the mode of a socket that its own user can use.
+fn socket_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok();
+    mode.filter(|mode| mode & !0o066 == 0o600)
+        .ok_or_else(|| format!("'{text}' is no mode of a socket: give 0600, 0660 or 0666"))
 }
 
 fn access(

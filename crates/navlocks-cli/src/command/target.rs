@@ -21,6 +21,9 @@ const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
 /// The variable with the lock under which a command runs, and the service of that lock.
 pub(super) const OUTER_VARIABLE: &str = "NAVLOCKS_REQUEST";
 
+/// The service of the machine, as the units of systemd have it.
+const SYSTEM_URL: &str = "unix:/run/navlocks/socket";
+
 /// Attempts to connect to a service that ends during the handshake, and the pause between them.
 const GREETINGS_MAX: u32 = 50;
 const GREETING_PAUSE: Duration = Duration::from_millis(20);
@@ -36,6 +39,9 @@ pub(super) struct Target {
     /// folder NAVLOCKS_DIR]
     #[arg(long, value_name = "URL", env = "NAVLOCKS_URL", hide_env_values = true)]
     url: Option<String>,
+    /// Use the service of the machine, which several users share, at /run/navlocks/socket
+    #[arg(long, conflicts_with = "url")]
+    system: bool,
     /// A lock space of its own: the same name in another partition is another lock
     #[arg(long, value_name = "NAME", env = "NAVLOCKS_PARTITION", hide_env_values = true)]
     partition: Option<String>,
@@ -82,7 +88,10 @@ enum Missed {
 impl Target {
     /// Returns the given address; none for the user's own service.
     pub(super) fn url(&self) -> Option<&str> {
-        self.url.as_deref().filter(|url| !url.is_empty())
+        match self.system {
+            true => Some(SYSTEM_URL),
+            false => self.url.as_deref().filter(|url| !url.is_empty()),
+        }
     }
 
     /// Returns the options that name the same lock space, each after a space.

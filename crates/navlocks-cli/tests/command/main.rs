@@ -30,5 +30,6 @@ mod supervision;
 mod terminal;
 mod tls;
 mod units;
+mod users;
 mod waiting;
 mod waits;

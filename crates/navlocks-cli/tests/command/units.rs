@@ -78,7 +78,8 @@ fn service_of_the_user_unit_has_the_place_of_one_that_a_command_starts() {
 fn folder_of_the_system_socket_can_be_entered_by_its_users() {
     let socket = packaged("navlocks.socket");
     assert_eq!(setting(&socket, "DirectoryMode"), "0755");
-    assert_eq!(setting(&socket, "SocketMode"), "0600");
+    assert_eq!(setting(&socket, "SocketMode"), "0660");
+    assert_eq!(setting(&socket, "SocketGroup"), setting(&socket, "SocketUser"));
     let user = setting(&socket, "SocketUser");
     assert_eq!(user, setting(&packaged("navlocks.service"), "User"));
     assert!(packaged("navlocks.sysusers").contains(&format!("u {user} ")));

@@ -35,6 +35,12 @@ pub(crate) use origins::{Origins, normal as normal_origin};
 pub struct Config {
     /// The Unix socket to listen on.
     pub unix: Option<PathBuf>,
+    /// Lets other users of the machine in over Unix sockets. Otherwise only the service's own user
+    /// and root may come in.
+    pub shared_socket: Option<SharedSocket>,
+    /// Gives each user of the machine a lock space apart, as a tenant named `uid:1000`, over Unix
+    /// sockets.
+    pub tenant_by_user: bool,
     /// The addresses to listen on; port 0 for any free one. Others than loopback need tokens and
     /// TLS.
     pub tcp: Vec<SocketAddr>,
@@ -72,6 +78,15 @@ pub struct Config {
     pub limits: Limits,
     /// Ends the service when it has had no connection and no session for so long.
     pub idle_exit: Option<Duration>,
+}
+
+/// The permissions of a Unix socket that several users share. Inherited sockets keep their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedSocket {
+    /// The number of its group; that of the service's process otherwise.
+    pub group: Option<u32>,
+    /// Its mode, such as 0660.
+    pub mode: u32,
 }
 
 impl Config {

@@ -175,6 +175,8 @@ async fn gone(path: &Path) {
             }
             Err(error) => match error.kind() {
                 ErrorKind::ConnectionRefused | ErrorKind::NotFound => return,
+                // Another user keeps it closed, and only the process counts then.
+                ErrorKind::PermissionDenied => return,
                 _ => sleep(FULL_PAUSE).await,
             },
         }

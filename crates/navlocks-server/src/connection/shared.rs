@@ -238,7 +238,8 @@ impl ConnectionPermit {
     pub(crate) fn settle(&mut self, peer: &Peer) -> Result<Rc<Share>, Fault> {
         let share = self.shared.hubs.common.shares.borrow_mut().of(peer);
         let max = self.shared.max.per_tenant_max;
-        if !self.local && share.connections.get() >= max {
+        let is_bounded = !self.local || !peer.tenant.is_empty();
+        if is_bounded && share.connections.get() >= max {
             let text = format!("the tenant has {max} connections, and takes no more: close some");
             return Err(Fault::new(FaultCode::Limit, text));
         }

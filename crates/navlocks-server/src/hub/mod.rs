@@ -71,7 +71,7 @@ pub(crate) use questions::query_all;
 pub(crate) use recorder::Recording;
 pub use recorder::{Noted, Recorder, Recorders};
 pub use sessions::Peer;
-pub(crate) use shares::Share;
+pub(crate) use shares::{Share, USER};
 pub(crate) use slots::{SharedHub, Slots};
 
 /// The state of a service.

@@ -51,7 +51,7 @@ impl Hub {
             },
             (Ok(_), Question::Locks(LocksOf::Unclaimed)) => {
                 let party = self.party(&peer);
-                let visible = |record: &SessionRecord| peer.local || record.party == party;
+                let visible = |record: &SessionRecord| peer.sees_all() || record.party == party;
                 let reply = Reply::Unclaimed(self.found.describe(visible, now));
                 let answer = wire::ToClient::Answer(Answer { id, reply });
                 Ok(Frame::own(wire::write(&answer)))

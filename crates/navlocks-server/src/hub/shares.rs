@@ -85,6 +85,9 @@ impl Counted {
     }
 }
 
+/// The start of the name of a tenant that is a user of the machine. No token has such a tenant.
+pub(crate) const USER: &str = "uid:";
+
 /// The shares of all tenants that were ever seen: as many as the tokens name, and the Unix
 /// socket's.
 #[derive(Debug, Default)]
@@ -96,7 +99,7 @@ pub(crate) struct Shares {
 impl Shares {
     /// Returns the share of a peer's tenant.
     pub(crate) fn of(&mut self, peer: &Peer) -> Rc<Share> {
-        if peer.local {
+        if peer.local && peer.tenant.is_empty() {
             return self.local.clone();
         }
         self.tenants.entry(peer.tenant.clone()).or_default().clone()
@@ -104,14 +107,16 @@ impl Shares {
 
     /// Returns the shares of all tenants with their transports and names.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str, &Share)> {
-        let tenants = self.tenants.iter().map(|(name, share)| ("tcp", &**name, &**share));
+        let transport = |name: &str| if name.starts_with(USER) { "unix" } else { "tcp" };
+        let tenants = self.tenants.iter();
+        let tenants = tenants.map(move |(name, share)| (transport(name), &**name, &**share));
         std::iter::once(("unix", "", &*self.local)).chain(tenants)
     }
 
     /// Returns what all tenants use together. The Unix socket's user is apart, so that others
     /// cannot lock it out.
     pub(crate) fn together(&self, peer: &Peer, number: impl Fn(&Share) -> usize) -> usize {
-        if peer.local {
+        if peer.local && peer.tenant.is_empty() {
             return number(&self.local);
         }
         self.tenants.values().map(|share| number(share)).sum()

@@ -38,10 +38,26 @@ use crate::store::Process;
 /// Where a connection came in, and what is known of it by that.
 #[derive(Clone, Debug)]
 pub(crate) enum Door {
-    /// The Unix socket; the process at the other end.
-    Unix(Option<Process>),
+    /// The Unix socket.
+    Unix(Local),
     /// A TCP port; the address at the other end.
     Tcp(IpAddr),
+}
+
+/// The process at the other end of a Unix socket, as the kernel tells.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    pub(crate) process: Option<Process>,
+    /// Its user, where users are tenants.
+    pub(crate) tenant: Option<Rc<str>>,
+    /// It belongs neither to the service's own user nor to root.
+    pub(crate) foreign: bool,
+}
+
+impl Local {
+    fn peer(&self) -> Peer {
+        Peer::local().of_process(self.process).of_user(self.tenant.clone(), self.foreign)
+    }
 }
 
 impl Door {
@@ -56,7 +72,7 @@ impl Door {
     /// Returns the process at the other end of the Unix socket.
     fn pid(&self) -> Option<u32> {
         match self {
-            Self::Unix(process) => process.map(|process| process.pid),
+            Self::Unix(local) => local.process.map(|process| process.pid),
             Self::Tcp(_) => None,
         }
     }
@@ -227,6 +243,9 @@ fn audit(why: &str, door: &Door, shared: &Shared) {
 /// Answers with the metrics that the sender of these headers may read.
 fn metrics(headers: &HeaderMap, door: &Door, shared: &Shared) -> Answer {
     let scope = match door {
+        Door::Unix(Local { tenant: Some(tenant), foreign: true, .. }) => {
+            Some(Scope::Tenant(tenant.to_string()))
+        }
         Door::Unix(_) => Some(Scope::Service),
         Door::Tcp(_) => shared.access.borrow().metrics(headers),
     };
@@ -279,8 +298,8 @@ fn client(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fau
         return carried_client(headers, carried.as_bytes(), shared);
     }
     let origin = origin::origin(headers, &shared.origins.borrow())?;
-    if let Door::Unix(process) = door {
-        return Ok(Peer::local().of_process(*process).of_origin(&origin));
+    if let Door::Unix(local) = door {
+        return Ok(local.peer().of_origin(&origin));
     }
     let access = shared.access.borrow();
     let Some((tenant, token)) = access.tenant(headers) else {
@@ -306,12 +325,16 @@ fn carried_client(headers: &HeaderMap, secret: &[u8], shared: &Shared) -> Result
 
 /// Returns the viewer that wants to come in by this door, if it may.
 fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Result<Visitor, Fault> {
-    if let Door::Unix(process) = door {
-        let author = match process {
+    if let Door::Unix(local) = door {
+        let author = match local.process {
             Some(process) => format!("local pid {}", process.pid),
             None => "the service's user".into(),
         };
-        let peer = Peer::local().of_process(*process);
+        let peer = local.peer();
+        if local.foreign {
+            let viewer = inspect::tenant(&peer);
+            return Ok(Visitor { peer, viewer: Some(viewer) });
+        }
         let viewer = inspect::operator(&author, path == "/dashboard/act", &peer);
         return Ok(Visitor { peer, viewer: Some(viewer) });
     }

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use super::http::{self, Door};
+use super::http::{self, Door, Local};
 use crate::audit::Act;
 use crate::connection::{ConnectionPermit, Shared, in_turn, note_task};
+use crate::hub::USER;
 use crate::store::Process;
 
 /// So long no connection is taken after the process has run out of file descriptors.
@@ -152,11 +153,12 @@ impl Arrival {
 }
 
 /// Returns the process at the other end of the Unix socket. Only the service's user and root may
-/// come in.
+/// come in, unless the socket is shared: then its permissions have decided already.
 fn knock(stream: &UnixStream, shared: &Shared) -> Option<Door> {
     let peer = stream.peer_cred().ok()?;
     let me = rustix::process::geteuid().as_raw();
-    if peer.uid() != me && peer.uid() != 0 {
+    let foreign = peer.uid() != me && peer.uid() != 0;
+    if foreign && shared.config.shared_socket.is_none() {
         if shared.hubs.common.audit.admits(Act::Refusal, Instant::now()) {
             let (uid, pid) = (peer.uid(), peer.pid());
             tracing::warn!(
@@ -171,7 +173,9 @@ fn knock(stream: &UnixStream, shared: &Shared) -> Option<Door> {
     }
     // Found out here, while the client still prepares its first message.
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-    Some(Door::Unix(pid.map(Process::of)))
+    let process = pid.map(Process::of);
+    let tenant = shared.config.tenant_by_user.then(|| format!("{USER}{}", peer.uid()).into());
+    Some(Door::Unix(Local { process, tenant, foreign }))
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {

@@ -15,8 +15,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixListener;
 use tokio::net::unix::pipe;
 
-use crate::config::explain;
-use crate::store::{FolderLock, StateFile};
+use crate::config::{SharedSocket, explain};
+use crate::store::{FolderLock, PRESENCE, StateFile};
 
 /// How often the socket file is looked at where the system does not tell of changes.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -29,28 +29,51 @@ pub(crate) struct SocketFile {
     /// Of the folder; none, if the state file is in there as well and so the folder is locked
     /// already.
     lock: Option<FolderLock>,
+    /// The users that may connect besides its own.
+    sharing: Option<SharedSocket>,
     /// Which file it is, to know it from another one of the same path.
     identity: (u64, u64),
 }
 
 impl SocketFile {
+    /// Makes the folder of a shared socket before the state folder in it, which is closed to
+    /// others.
+    pub(crate) fn prepare(path: &Path, sharing: SharedSocket) -> io::Result<()> {
+        check_folder(folder_of(path), Some(sharing))
+    }
+
+    /// Lets the clients of other users make their sockets of presence in the state folder. They can
+    /// list nothing there, and remove only their own.
+    pub(crate) fn open_presence(state: &Path) -> io::Result<()> {
+        let set = |folder: &Path, mode| {
+            fs::set_permissions(folder, Permissions::from_mode(mode))
+                .map_err(|error| explain(error, "cannot open to clients", folder))
+        };
+        set(state, 0o711)?;
+        set(&state.join(PRESENCE), 0o1733)
+    }
+
     /// Makes the socket. The socket of a dead service is removed; a living service keeps its own.
-    pub(crate) fn bind(path: &Path, state: Option<&StateFile>) -> io::Result<(Self, UnixListener)> {
+    pub(crate) fn bind(
+        path: &Path,
+        sharing: Option<SharedSocket>,
+        state: Option<&StateFile>,
+    ) -> io::Result<(Self, UnixListener)> {
         let folder = folder_of(path);
-        check_folder(folder)?;
+        check_folder(folder, sharing)?;
         let lock = lock(path, folder, state)?;
-        let (listener, identity) = listen(path)?;
+        let (listener, identity) = listen(path, sharing)?;
         let (path, folder) = (path.to_owned(), folder.to_owned());
-        Ok((Self { path, folder, lock, identity }, listener))
+        Ok((Self { path, folder, lock, sharing, identity }, listener))
     }
 
     /// Makes the socket again after its file was removed, perhaps with its folder.
     pub(crate) fn bind_again(&mut self, state: Option<&StateFile>) -> io::Result<UnixListener> {
-        check_folder(&self.folder)?;
+        check_folder(&self.folder, self.sharing)?;
         if self.lock.as_ref().is_none_or(|lock| !lock.is_of(&self.folder)) {
             self.lock = lock(&self.path, &self.folder, state)?;
         }
-        let (listener, identity) = listen(&self.path)?;
+        let (listener, identity) = listen(&self.path, self.sharing)?;
         self.identity = identity;
         Ok(listener)
     }
@@ -93,10 +116,10 @@ impl SocketFile {
     }
 }
 
-/// Checks that a socket at this path would be its user's alone. A missing folder will be made.
-pub(crate) fn check_path(path: &Path) -> io::Result<()> {
+/// Checks that no other user could replace a socket at this path. A missing folder will be made.
+pub(crate) fn check_path(path: &Path, sharing: Option<SharedSocket>) -> io::Result<()> {
     let folder = folder_of(path);
-    if fs::symlink_metadata(folder).is_ok() { check_private(folder) } else { Ok(()) }
+    if fs::symlink_metadata(folder).is_ok() { check_owned(folder, sharing) } else { Ok(()) }
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -106,19 +129,24 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes the folder if it is missing, and checks that it is its user's alone.
-fn check_folder(folder: &Path) -> io::Result<()> {
+/// Makes the folder if it is missing, and checks it.
+fn check_folder(folder: &Path, sharing: Option<SharedSocket>) -> io::Result<()> {
+    let is_new = sharing.is_some() && fs::symlink_metadata(folder).is_err();
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(explain(error, "cannot make", folder));
         }
+        // Whatever the umask is.
+        Ok(()) if is_new => fs::set_permissions(folder, Permissions::from_mode(0o755))
+            .map_err(|error| explain(error, "cannot open to others", folder))?,
         _ => {}
     }
-    check_private(folder)
+    check_owned(folder, sharing)
 }
 
-/// Checks that a folder is its user's alone.
-fn check_private(folder: &Path) -> io::Result<()> {
+/// Checks that no other user can change a folder. Other users can enter that of a shared socket,
+/// and no other one.
+fn check_owned(folder: &Path, sharing: Option<SharedSocket>) -> io::Result<()> {
     let denied = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     let shown = folder.display();
     let found =
@@ -133,6 +161,16 @@ fn check_private(folder: &Path) -> io::Result<()> {
         ));
     }
     let mode = found.mode() & 0o777;
+    if sharing.is_some() {
+        let wrong = match mode {
+            _ if mode & 0o022 != 0 => "others can write into it",
+            _ if mode & 0o011 == 0 => "others cannot enter it",
+            _ => return Ok(()),
+        };
+        return denied(format!(
+            "the folder {shown} is not right for a shared socket: {wrong} (mode {mode:04o}): chmod 755 it, or choose another"
+        ));
+    }
     if mode & 0o077 != 0 {
         return denied(format!(
             "the folder {shown} is open to others (mode {mode:04o}): chmod 700 it, or choose another"
@@ -180,12 +218,20 @@ fn lock(path: &Path, folder: &Path, state: Option<&StateFile>) -> io::Result<Opt
 }
 
 /// Makes the socket file where no living one is.
-fn listen(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
+fn listen(
+    path: &Path,
+    sharing: Option<SharedSocket>,
+) -> io::Result<(UnixListener, (u64, u64))> {
     remove_stale(path)?;
     let listener =
         UnixListener::bind(path).map_err(|error| explain(error, "cannot listen on", path))?;
-    // The folder is private already; tools may look at the socket alone.
-    fs::set_permissions(path, Permissions::from_mode(0o600))
+    if let Some(group) = sharing.and_then(|sharing| sharing.group) {
+        std::os::unix::fs::chown(path, None, Some(group))
+            .map_err(|error| explain(error, "cannot give to its group", path))?;
+    }
+    // The folder of an unshared one is private already; tools may look at the socket alone.
+    let mode = sharing.map_or(0o600, |sharing| sharing.mode);
+    fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|error| explain(error, "cannot protect", path))?;
     let found =
         fs::symlink_metadata(path).map_err(|error| explain(error, "cannot look at", path))?;

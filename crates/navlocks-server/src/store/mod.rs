@@ -27,7 +27,7 @@ use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
 
 pub(crate) use process::{Process, program};
-pub(crate) use registry::{Found, Registry, Unknown};
+pub(crate) use registry::{Found, PRESENCE, Registry, Unknown};
 pub(crate) use request_table::{RequestRecord, RequestState};
 pub(crate) use session_table::SessionRecord;
 pub(crate) use state_file::{FolderLock, StateFile};

@@ -30,7 +30,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"navlocks");
 const UNKNOWN: usize = 6;
 
 /// The folder of the sockets of presence.
-const PRESENCE: &str = "presence";
+pub(crate) const PRESENCE: &str = "presence";
 
 /// The longest path of the folder: that of a Unix socket without its terminator has 107 bytes.
 pub(super) const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();

@@ -3,7 +3,9 @@
 //! The client listens there and never accepts. The kernel closes the socket with the last process
 //! that has it open, so a service can tell a client that is gone from one that is stopped.
 
+use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -21,6 +23,9 @@ impl Presence {
         // The service may have another working folder, and an empty path is no path.
         let absolute = Path::new(&path).is_absolute();
         let listener = absolute.then(|| UnixListener::bind(&path).ok())??;
+        // The service may belong to another user, and must be able to look. Its folder decides
+        // which users can.
+        let _unchanged = fs::set_permissions(&path, fs::Permissions::from_mode(0o666));
         Some(Self { path, listener })
     }
 

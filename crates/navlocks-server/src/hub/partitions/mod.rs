@@ -68,7 +68,7 @@ impl PartitionKey {
 
     /// Whether a peer may know of it: all of them, if it is the service's own user.
     pub(crate) fn is_visible_to(&self, peer: &Peer) -> bool {
-        peer.local || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
+        peer.sees_all() || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
     }
 
     /// Describes its tenant, origin and name, without its locks.

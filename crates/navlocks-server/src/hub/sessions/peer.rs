@@ -13,7 +13,8 @@ use crate::store::Process;
 /// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The tenant of the token that it showed; empty without tokens and over the Unix socket.
+    /// The tenant of the token that it showed, or its user over a Unix socket whose tenants are
+    /// users; otherwise empty.
     pub(crate) tenant: Rc<str>,
     /// The web origin of a browser's page; empty for programs.
     pub(crate) origin: Rc<str>,
@@ -21,6 +22,8 @@ pub struct Peer {
     pub(crate) process: Option<Process>,
     /// Whether the end of its connection is known to be its own end.
     pub(crate) local: bool,
+    /// Another user than the service's own, over a Unix socket that several share.
+    pub(crate) foreign: bool,
     /// The token that it has shown, where there are tokens.
     pub(crate) token: Option<TokenId>,
     /// Another node carries its messages.
@@ -38,20 +41,21 @@ impl Peer {
     /// A client at the other end of a network.
     pub fn remote(tenant: &str, origin: &str) -> Self {
         let (tenant, origin) = (tenant.into(), origin.into());
-        let (process, local, carried) = (None, false, false);
-        Self { tenant, origin, process, local, token: None, carried, address: None }
+        let (process, local, foreign, carried) = (None, false, false, false);
+        Self { tenant, origin, process, local, foreign, token: None, carried, address: None }
     }
 
     /// A client whose messages another node carries, as that node describes it.
     pub(crate) fn carried(text: &str) -> Option<Self> {
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (tenant, origin, local): (String, String, bool) = serde_json::from_slice(&text).ok()?;
-        Some(Self { local, carried: true, ..Self::remote(&tenant, &origin) })
+        let (tenant, origin, local, foreign): (String, String, _, _) =
+            serde_json::from_slice(&text).ok()?;
+        Some(Self { local, foreign, carried: true, ..Self::remote(&tenant, &origin) })
     }
 
     /// Returns the description of a client for the node to which its messages are carried.
     pub(crate) fn carried_text(&self) -> String {
-        let party = serde_json::json!([&*self.tenant, &*self.origin, self.local]);
+        let party = serde_json::json!([&*self.tenant, &*self.origin, self.local, self.foreign]);
         URL_SAFE_NO_PAD.encode(party.to_string())
     }
 
@@ -73,6 +77,17 @@ impl Peer {
     /// The same with its process.
     pub(crate) fn of_process(self, process: Option<Process>) -> Self {
         Self { process, ..self }
+    }
+
+    /// The same of this user.
+    pub(crate) fn of_user(self, tenant: Option<Rc<str>>, foreign: bool) -> Self {
+        Self { tenant: tenant.unwrap_or_else(|| self.tenant.clone()), foreign, ..self }
+    }
+
+    /// Returns true if it may know of all locks of the service: it is the service's own user, or
+    /// root.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.local && !self.foreign
     }
 
     /// The same for a program that shares the locks of a web origin.
