@@ -43,7 +43,11 @@ fn every_example_is_run() {
     let files = fs::read_dir(folder).unwrap();
     let files: BTreeSet<String> =
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    let source = concat!(include_str!("examples.rs"), include_str!("web_server.rs"));
+    let source = concat!(
+        include_str!("examples.rs"),
+        include_str!("web_server.rs"),
+        include_str!("../faults/fenced.rs")
+    );
     let run =
         source.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
     let run: BTreeSet<String> =

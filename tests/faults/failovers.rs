@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use navlocks::blocking::block_on;
-use navlocks::{Lock, Locks, RequestError};
+use navlocks::{Lock, Locks, LossCause, RequestError};
 use rustix::process::Signal;
 
 use crate::nodes::{NODE_LEASE, Nodes, PATIENCE};
@@ -105,6 +105,33 @@ fn owner_killed_during_grace_costs_no_lock_and_no_place() {
     let second = await_other_owner(&nodes, first);
     nodes.kill(second);
     queue.assert_unharmed(&nodes);
+}
+
+/// A deadline that began anew would leave the whole time. It passes also while the slot has no
+/// owner, and the client itself ends the lock then.
+#[test]
+fn h04_longest_hold_goes_on_over_a_fail_over() {
+    const LONG: Duration = Duration::from_secs(1000);
+    let mut nodes = Nodes::start("longest-hold", 3, 1);
+    let (locks, other) = (client(&nodes), client(&nodes));
+    let held = block_on(locks.request("x").max_hold(LONG).timeout(PATIENCE).into_future());
+    let held = held.expect("it is free");
+    let granted = Instant::now();
+    let first = nodes.owner(PARTITION);
+    nodes.kill(first);
+    let second = await_other_owner(&nodes, first);
+    await_pending(&locks, 0);
+    let before = granted.elapsed();
+    let now = block_on(locks.query()).expect("an answer");
+    let left = now.held[0].left.expect("a longest hold");
+    assert!(left + before / 2 <= LONG, "{left:?} after {before:?}");
+    assert_eq!(held.loss(), None, "{}", logs(&nodes));
+    let brief = block_on(locks.request("y").max_hold(Duration::from_secs(1)).into_future());
+    let brief = brief.expect("it is free");
+    nodes.kill(second);
+    assert_eq!(block_on(brief.lost()), LossCause::HeldTooLong);
+    drop(request(&other, "y").expect("its time is over"));
+    assert_eq!(brief.release(), Err(LossCause::HeldTooLong));
 }
 
 #[test]

@@ -14,6 +14,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::nodes::{Nodes, PATIENCE};
 use crate::serve::NAVLOCKS;
 
+#[allow(dead_code, reason = "main is for cargo run")]
+#[path = "../../crates/navlocks/examples/fenced_server.rs"]
+mod fenced_server;
+
 /// A command under a lock: it says its token, and writes with it when its input has a line.
 struct Holder {
     child: Child,
@@ -109,6 +113,66 @@ fn late_write_to_postgres_is_refused() {
     let [(token, written), (_, refused)] = said;
     assert_eq!((written.as_str(), refused.as_str()), ("1", ""));
     assert_eq!(run("SELECT balance, fence FROM account"), format!("1|{token}"));
+}
+
+/// The file of the largest token is compared and written under a lock of the kernel, which lasts
+/// only as long as the write.
+#[test]
+fn late_write_to_a_file_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let account = folder.path().join("account");
+    let shown = account.display();
+    std::fs::write(folder.path().join("account.fence"), "0").expect("a file");
+    let write = format!(
+        r#"flock {shown}.fence sh -c '
+            test "$NAVLOCKS_FENCING_TOKEN" -ge "$(cat {shown}.fence)" || exit
+            echo "$NAVLOCKS_FENCING_TOKEN" > {shown}.fence
+            echo "by $NAVLOCKS_FENCING_TOKEN" > {shown}
+            echo written'; echo"#
+    );
+    let nodes = Nodes::start("fenced-file", 2, 1);
+    let [(token, written), (_, refused)] = come_back_late(&nodes, &write);
+    assert_eq!((written.as_str(), refused.as_str()), ("written", ""));
+    let left = std::fs::read_to_string(account).expect("it was written");
+    assert_eq!(left.trim(), format!("by {token}"));
+}
+
+#[test]
+fn late_write_over_http_is_refused() {
+    let Ok(curl) = servers::program("curl", "curl") else {
+        return servers::skip("there is no curl");
+    };
+    let (tell, told) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            tell.send(listener.local_addr().expect("an address")).expect("the test waits");
+            fenced_server::serve(listener, async { drop(stopped.await) }).await.expect("it serves");
+        });
+    });
+    let address = told.recv().expect("it serves");
+    let curl = curl.display();
+    let write = format!(
+        r#"{curl} -s -o /dev/null -w '%{{http_code}}\n' -X PUT -d "by $NAVLOCKS_FENCING_TOKEN" \
+            -H "Fencing-Token: $NAVLOCKS_FENCING_TOKEN" http://{address}/account"#
+    );
+    let nodes = Nodes::start("fenced-http", 2, 1);
+    let [(token, written), (_, refused)] = come_back_late(&nodes, &write);
+    assert_eq!((written.as_str(), refused.as_str()), ("204", "412"));
+    let ask = |more: &str| {
+        let asked = format!("{curl} -s {more} http://{address}/account");
+        let said = Command::new("sh").args(["-c", &asked]).output().expect("curl starts");
+        String::from_utf8_lossy(&said.stdout).into_owned()
+    };
+    assert_eq!(ask(""), format!("by {token}"));
+    for none in ["", "-H 'Fencing-Token: '", "-H 'Fencing-Token: -1'", "-H 'Fencing-Token: NaN'"] {
+        let refused = ask(&format!("-X PUT -d x {none}"));
+        assert_eq!(refused, "send the token of your lock as Fencing-Token\n", "{none}");
+    }
+    drop(stop);
+    server.join().expect("no panic");
 }
 
 #[test]

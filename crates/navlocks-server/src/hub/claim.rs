@@ -416,7 +416,8 @@ impl Hub {
             self.holds.begin_restored(new_request.key(), granted + max);
         }
         if is_news {
-            let granted = self.holds.granted_again(new_request.key(), (new_request.since, max), token);
+            let granted =
+                self.holds.granted_again(new_request.key(), (new_request.since, max), token);
             self.sessions.say(number, &ToClient::Granted(granted));
         }
     }

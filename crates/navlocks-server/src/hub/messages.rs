@@ -25,8 +25,8 @@ impl Hub {
             ToService::End(request) => self.give_up(number, request, now),
             ToService::Expired(request) => {
                 if let Some(Known::Live { partition, id }) = session.requests.get(request) {
-                    let (partitions, mut around) = self.around(now);
-                    partitions[partition].expire(id, &mut around);
+                    let (partitions, mut context) = self.context(now);
+                    partitions[partition].expire(id, &mut context);
                 }
                 self.give_up(number, request, now);
             }

@@ -218,10 +218,7 @@ fn lock(path: &Path, folder: &Path, state: Option<&StateFile>) -> io::Result<Opt
 }
 
 /// Makes the socket file where no living one is.
-fn listen(
-    path: &Path,
-    sharing: Option<SharedSocket>,
-) -> io::Result<(UnixListener, (u64, u64))> {
+fn listen(path: &Path, sharing: Option<SharedSocket>) -> io::Result<(UnixListener, (u64, u64))> {
     remove_stale(path)?;
     let listener =
         UnixListener::bind(path).map_err(|error| explain(error, "cannot listen on", path))?;

@@ -246,7 +246,7 @@ impl Backend for Handle {
             state.wakes.discard_all(earlier);
             let has_come = match watched {
                 Watched::Downgrade => state.machine.is_downgraded(number),
-                Watched::LossCause | Watched::Contention => has_come,
+                Watched::Loss | Watched::Contention => has_come,
             };
             if is_new && watched == Watched::Contention {
                 state.machine.watch(number);
