@@ -7,7 +7,7 @@ pub(crate) use starter::{is_full, lacks_room_to_start, own_program, started};
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -113,8 +113,8 @@ impl ServiceDir {
     /// Returns the other users with a folder beside this one, if this is the folder of a user.
     pub fn of_other_users(&self) -> Vec<u32> {
         let number = |name: &str| name.strip_prefix("navlocks-")?.parse::<u32>().ok();
-        let own = self.folder.file_name().and_then(|name| number(name.to_str()?));
-        let (Some(own), Some(beside)) = (own, self.folder.parent()) else { return Vec::new() };
+        let own = self.folder().file_name().and_then(|name| number(name.to_str()?));
+        let (Some(own), Some(beside)) = (own, self.folder().parent()) else { return Vec::new() };
         let entries = fs::read_dir(beside).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| {
             let user = number(entry.file_name().to_str()?)?;
