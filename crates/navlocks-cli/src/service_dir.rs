@@ -203,7 +203,6 @@ fn failed(error: &io::Error) -> Failure {
 mod tests {
     use super::*;
     use navlocks::service_dir::FOLDER_BYTES_MAX;
-    use std::os::unix::fs::MetadataExt as _;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// A new empty folder that the test removes.
