@@ -135,7 +135,7 @@ impl Spoiler {
                     spoilt.push(ToClient::Answer(answer));
                     if client == VICTIM && bug.strikes_once(Bug::GrantTwo) {
                         let (id, token) = (self.last_request, self.last_token + 1);
-                        spoilt.push(ToClient::Granted(Granted { id, token }));
+                        spoilt.push(ToClient::Granted(Granted::new(id, token)));
                     }
                 }
                 message => spoilt.push(message),
