@@ -255,7 +255,7 @@ export interface LockDetails {
 
 export interface HeldLockDetails extends LockDetails {
   fencingToken: number;
-  /** Until when it may be held, if a service knows a `maxHold`: milliseconds since 1970, roughly. */
+  /** Until when it may be held, if a service knows that: milliseconds since 1970, roughly. */
   until?: number | undefined;
 }
 

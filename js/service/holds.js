@@ -15,7 +15,7 @@ const DRIFT_PART = 1000;
 
 const shortened = (ms, isFar) => (isFar ? ms - ms / DRIFT_PART : ms);
 
-/** Returns the grant of a request that was sent at this moment and then waited for so long, at the earliest. */
+/** Returns the earliest grant of a request that was sent at this moment and waited for so long. */
 export const earliestGrant = (sentAt, waited, isFar) => sentAt + shortened(waited, isFar);
 
 /** Returns until when a lock is held that was granted at this moment at the earliest. */

@@ -408,7 +408,7 @@ export class Machine {
     return isWanted && !this.#attempt.isFirst ? this.link.downSince + this.#options.unreachableAfter : Infinity;
   }
 
-  /** Until when the client may take its locks for held: all by its lease, or one by its longest time. */
+  /** Until when the client may take its locks for held: by its lease and their longest times. */
   get lockDeadline() {
     return Math.min(this.session.lease?.until ?? Infinity, this.#requests.holds.deadline);
   }

@@ -250,7 +250,7 @@ export class Requests {
   /** Returns the claim of a resumed session. A lock with an oversized message is lost. */
   claimed(now) {
     return this.#repeated((request) => {
-      // The service counts the wait of a request that it has not received from its age in the claim.
+      // The service counts the wait of a request that is new to it from the age in the claim.
       if (!request.isSent) request.since = now;
       const { stage, token, place, since, downgrades } = request;
       const ms = Math.max(Math.floor(now - since), 0);

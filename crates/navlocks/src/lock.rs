@@ -85,12 +85,18 @@ impl Lock {
     /// the service receives that.
     pub async fn downgrade(&mut self, mode: Mode) -> Result<(), DowngradeError> {
         let is_done = self.owner.backend.downgrade(self.grant.id, mode)?;
-        self.request.mode = mode;
+        // Before the answer, because the future may be dropped.
+        let earlier = std::mem::replace(&mut self.request.mode, mode);
         if is_done {
             return Ok(());
         }
         let mut watching = Watching { lock: self, watched: Watched::Downgrade, watch: None };
-        poll_fn(|cx| watching.poll(cx)).await.map_err(DowngradeError::Lost)
+        let downgraded = poll_fn(|cx| watching.poll(cx)).await;
+        drop(watching);
+        downgraded.map_err(|loss| {
+            self.request.mode = earlier;
+            DowngradeError::Lost(loss)
+        })
     }
 
     /// Releases the lock.

@@ -64,7 +64,7 @@ pub(super) struct Serve {
     /// Let the users of this group in over the Unix socket: a name or a number
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
-    /// The mode of the Unix socket, in octal: 0660 lets its group in, 0666 every user of the machine
+    /// The mode of the Unix socket, in octal: 0660 lets its group in, 0666 every user
     /// [default: 0600, and 0660 with --socket-group]
     #[arg(long, value_name = "MODE", value_parser = socket_mode)]
     socket_mode: Option<u32>,
