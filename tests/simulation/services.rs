@@ -79,7 +79,7 @@ pub(crate) struct Sent {
 
 pub(crate) enum SentWhat {
     Opened,
-    Message(ToClient),
+    Message(Box<ToClient>),
     Closed,
 }
 

@@ -353,7 +353,7 @@ impl World {
             self.messages += u64::from(matches!(sent.what, SentWhat::Message(_)));
             let event = match sent.what {
                 SentWhat::Opened => Event::Down { client, link, message: None },
-                SentWhat::Message(message) => Event::Down { client, link, message: Some(message) },
+                SentWhat::Message(message) => Event::Down { client, link, message: Some(*message) },
                 SentWhat::Closed => Event::Broken { client, link, closed: true },
             };
             self.events.put(at, event);

@@ -117,30 +117,30 @@ impl Services {
     fn hello(&mut self, link: LinkNo, hello: Hello, since: u64, now: u64) -> Result<(), Fault> {
         let (slot, at, node) =
             (self.slot_of(&hello.partition), self.at(now), self.links[link].node);
-        if let Some(member) = &self.nodes[node].member {
-            if !member.owned.get(&slot).is_some_and(|owned| owned.may_send()) {
-                let owner = self.etcd.slots[slot as usize].owner.map(|owner| owner.0);
-                let owner = owner.filter(|owner| *owner != node && self.etcd.has_quorum);
-                if let Some(owner) = owner {
-                    let to = address(owner);
-                    let is_near = |node: &String| node.trim_end_matches('/') != to;
-                    if !hello.carry && hello.unreachable.iter().all(is_near) {
-                        return Err(Fault::moved(Some(to)));
-                    }
-                    if self.nodes[owner].is_up && self.links[link].carrier.is_none() {
-                        let life = self.nodes[owner].life;
-                        let carried = &mut self.links[link];
-                        carried.lives = (life, carried.lives.0);
-                        (carried.node, carried.carrier) = (owner, Some(node));
-                        return self.hello(link, hello, since, now);
-                    }
+        if let Some(member) = &self.nodes[node].member
+            && !member.owned.get(&slot).is_some_and(|owned| owned.may_send())
+        {
+            let owner = self.etcd.slots[slot as usize].owner.map(|owner| owner.0);
+            let owner = owner.filter(|owner| *owner != node && self.etcd.has_quorum);
+            if let Some(owner) = owner {
+                let to = address(owner);
+                let is_near = |node: &String| node.trim_end_matches('/') != to;
+                if !hello.carry && hello.unreachable.iter().all(is_near) {
+                    return Err(Fault::moved(Some(to)));
                 }
-                if now > since + PARKED_MAX {
-                    return Err(Fault::moved(None));
+                if self.nodes[owner].is_up && self.links[link].carrier.is_none() {
+                    let life = self.nodes[owner].life;
+                    let carried = &mut self.links[link];
+                    carried.lives = (life, carried.lives.0);
+                    (carried.node, carried.carrier) = (owner, Some(node));
+                    return self.hello(link, hello, since, now);
                 }
-                self.parked.push((link, hello, since));
-                return Ok(());
             }
+            if now > since + PARKED_MAX {
+                return Err(Fault::moved(None));
+            }
+            self.parked.push((link, hello, since));
+            return Ok(());
         }
         let Self { links, nodes, .. } = self;
         let Some(hub) = nodes[node].hubs.get_mut(&slot) else { return Ok(()) };
@@ -259,7 +259,7 @@ impl Services {
             let ending = outbox.ending();
             let messages = self.spoiler.spoil(client, messages);
             let messages = messages.into_iter().chain(ending.clone().map(ToClient::Error));
-            let sent = |message| Sent { link, client, what: SentWhat::Message(message) };
+            let sent = |message| Sent { link, client, what: SentWhat::Message(Box::new(message)) };
             all.extend(messages.map(sent));
             if let Some(fault) = ending {
                 let at = self.at(now);
