@@ -1,9 +1,9 @@
 // navlocks for embedders: `navigator.locks` for a JavaScript engine or a runtime, over a transport
 // of its own.
 
-import type { Lock, LockManager, LockManagerSnapshot, LockMode, Loss } from './index.js';
+import type { Lock, LockManager, LockManagerSnapshot, LockMode, LossCause } from './index.js';
 
-export { type LockInfo, Lock, LockManager, type LockManagerSnapshot, type LockMode, type Loss } from './index.js';
+export { type LockInfo, Lock, LockManager, type LockManagerSnapshot, type LockMode, type LossCause } from './index.js';
 
 /** The global object of a realm, whose promises and errors the interfaces use. */
 export interface Realm {
@@ -33,15 +33,15 @@ export interface Entry {
   /** Free for the transport: the number of the request in its engine. */
   number: number;
   /** The cause of a loss that the transport knows and has not delivered yet. */
-  loss: Loss | undefined;
+  loss: LossCause | undefined;
   /** The lock is held: invokes the callback. */
   granted(token?: number): void;
   /** The request did not want to wait: invokes the callback with null. */
   unavailable(): void;
   /** Another client ended the pending request: rejects with an AbortError. */
-  aborted(cause: Loss): void;
+  aborted(cause: LossCause): void;
   /** The lock is no longer held: rejects with an AbortError. */
-  lost(cause: Loss): void;
+  lost(cause: LossCause): void;
   /** The lock space refuses the request: rejects with a DOMException of this name. */
   refused(error: { name: string; message: string; cause?: unknown }): void;
 }
