@@ -369,7 +369,7 @@ function read(answer, convert) {
   return answer instanceof Promise ? answer.then(convert) : convert(answer);
 }
 
-/** The same for an answer of which the client is not told. A refusal of the engine ends all else. */
+/** The same for an answer that the client does not get. A refusal of the engine ends all else. */
 function follow(answer, use) {
   if (answer instanceof Promise) answer.then(use, () => {});
   else use(answer);

@@ -211,7 +211,7 @@ export class Route {
   }
 }
 
-/** Returns the addresses in an order that the random number below 1 chooses: as they are by zero. */
+/** Returns the addresses in an order that a random number below 1 chooses: as they are by zero. */
 function shuffled(addresses, random) {
   const order = mapped(addresses, (address) => address);
   for (let first = 0; first < order.length; first++) {

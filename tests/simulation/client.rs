@@ -60,8 +60,8 @@ pub(crate) struct Client {
     is_dialing: bool,
     /// When the machine is to be called again.
     beat: u64,
-    /// How many sessions have begun or lapsed: a service may reuse their numbers, and a request that
-    /// outlives a lapse has lost its place.
+    /// How many sessions have begun or lapsed: a service may reuse their numbers, and a request
+    /// that outlives a lapse has lost its place.
     sessions: u32,
     had_lease: bool,
     tasks: Vec<Task>,

@@ -1,8 +1,8 @@
 //! Many sessions in a cluster: messages, writes to etcd and waits, with their growth.
 //!
 //! Time is virtual, so that the waits are those of the protocol: of leases, pauses and round trips,
-//! and not of processors. `NAVLOCKS_SESSIONS` sets the sizes; without it the size is small, and under
-//! `NAVLOCKS_SOAK` up to 100,000.
+//! and not of processors. `NAVLOCKS_SESSIONS` sets the sizes; without it the size is small, and
+//! under `NAVLOCKS_SOAK` up to 100,000.
 
 use std::env;
 

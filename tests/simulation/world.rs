@@ -72,7 +72,7 @@ pub(crate) struct World {
     pub(crate) events: Events,
     pub(crate) services: Services,
     pub(crate) clients: Vec<Client>,
-    /// What the connections do to messages, if that is special.
+    /// The treatment of messages by connections, if it is special.
     pub(crate) carries: HashMap<LinkNo, Carriage>,
     /// The latest link of each client.
     links: HashMap<ClientNo, LinkNo>,

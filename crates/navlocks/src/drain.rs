@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
-use crate::owner::Client;
 use crate::wakes::wake_all;
 
 /// Whether a client takes no new requests, and the tasks that wait for its last one.
@@ -29,12 +28,12 @@ impl Drain {
 
     /// Wakes the tasks that wait, after a request was over.
     #[cold]
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let wakers = std::mem::take(&mut *self.lock());
         wake_all(wakers);
     }
 
-    fn register(&self, waker: &Waker) {
+    pub(crate) fn register(&self, waker: &Waker) {
         let mut wakers = self.lock();
         if !wakers.iter().any(|known| known.will_wake(waker)) {
             wakers.push(waker.clone());
@@ -43,24 +42,5 @@ impl Drain {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Client {
-    /// Notes that a request or lock of this client is over.
-    #[inline]
-    pub(crate) fn note_over(&self) {
-        // The backend's mutex orders this load: an end that a draining task has not seen there
-        // comes after the flag was set.
-        if self.drain.has_begun() {
-            self.drain.wake();
-        }
-    }
-
-    /// Returns whether no request of this client is live. Registers first, so that an end between
-    /// the two is not missed.
-    pub(crate) fn poll_drained(&self, waker: &Waker) -> Poll<()> {
-        self.drain.register(waker);
-        if self.backend.has_requests(self.id) { Poll::Pending } else { Poll::Ready(()) }
     }
 }

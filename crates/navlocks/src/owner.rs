@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
 
 use navlocks_core::{ClientId, Scope};
 
@@ -77,6 +78,23 @@ impl Client {
     /// Returns the id of the client in queries and events.
     pub(crate) fn shown_id(&self) -> ClientId {
         self.backend.shown_id(self.id)
+    }
+
+    /// Notes that a request or lock of this client is over.
+    #[inline]
+    pub(crate) fn note_over(&self) {
+        // The backend's mutex orders this load: an end that a draining task has not seen there
+        // comes after the flag was set.
+        if self.drain.has_begun() {
+            self.drain.wake();
+        }
+    }
+
+    /// Returns whether no request of this client is live. Registers first, so that an end between
+    /// the two is not missed.
+    pub(crate) fn poll_drained(&self, waker: &Waker) -> Poll<()> {
+        self.drain.register(waker);
+        if self.backend.has_requests(self.id) { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 

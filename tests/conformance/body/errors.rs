@@ -44,10 +44,9 @@ fn decision_12_kinds_of_failure_are_distinct() {
         soon(locks.request("a").timeout(Duration::from_millis(1))).unwrap_err()
     };
     let deadlock = {
-        let [_theirs, _own] =
-            [hold(holder.request("b"), "theirs"), hold(locks.request("a"), "own")];
-        let _waiter = queue(&holder, holder.request("a"), "waiter");
-        soon(locks.request("b")).unwrap_err()
+        let (theirs, own) = (hold(holder.request("b"), "theirs"), hold(locks.request("a"), "own"));
+        let _waiter = queue(&holder, theirs.request("a"), "waiter");
+        soon(own.request("b")).unwrap_err()
     };
     let [stolen, forced, ended] = [0, 1, 2].map(|way| {
         let held = hold(holder.request("a"), "holder");

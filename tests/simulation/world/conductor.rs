@@ -305,7 +305,7 @@ impl World {
     }
 }
 
-/// What a connection does to messages.
+/// The treatment of messages by a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carriage {
     /// It carries nothing.

@@ -88,8 +88,7 @@ impl<'a> Waiting<'a> {
             return Some((text, News::Withheld));
         }
         let place = place?;
-        let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
-        Some((sentence(self.scope, self.mode, &place, outer.as_deref()), News::Queue))
+        Some((sentence(self.scope, self.mode, &place), News::Queue))
     }
 }
 
@@ -101,9 +100,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Returns the line: the holder, since when, and the requests before this one. `outer` is the token
-/// of the lock under which this process runs.
-fn sentence(scope: &Scope, mode: Mode, place: &Place, outer: Option<&str>) -> String {
+/// Returns the line: the holder, since when, and the requests before this one.
+fn sentence(scope: &Scope, mode: Mode, place: &Place) -> String {
     let mut text = format!("waiting for '{}'", short(scope));
     if let Some(first) = place.held.first() {
         text.push_str(", held by ");
@@ -119,11 +117,6 @@ fn sentence(scope: &Scope, mode: Mode, place: &Place, outer: Option<&str>) -> St
         0 => text.push_str("; next in the queue"),
         1 => text.push_str("; one waits before this"),
         more => text.push_str(&format!("; {more} wait before this")),
-    }
-    let is_outer =
-        |info: &RequestInfo| info.token.map(|token| token.to_string()).as_deref() == outer;
-    if outer.is_some() && place.held.iter().any(is_outer) {
-        text.push_str("; this command runs under that very lock, so it waits for ever");
     }
     text
 }

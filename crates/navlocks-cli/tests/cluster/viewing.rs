@@ -87,7 +87,7 @@ fn views_and_queries_of_a_node_show_the_partitions_of_all_its_slots() {
         assert_eq!(rows, own.iter().cloned().collect());
 
         let mut client = Client::owned(node, &own[0]);
-        let all = client.ask(&json!("query-all"));
+        let all = client.ask(&json!({"locks": "all"}));
         assert_eq!(names(list(&all, "partitions")), own);
         assert!(list(&all, "partitions").iter().all(|it| list(it, "held").len() == 1));
 
@@ -142,7 +142,7 @@ fn deadlocks_and_actions_reach_the_slots_of_a_node() {
         let key = text(&dashboard.view(&queue)["holders"][0]["request"]);
         let acted = dashboard.view(&json!({"act": {"action": {"release": key}}}));
         assert_eq!((&acted["done"], &acted["count"]), (&json!(true), &json!(1)));
-        assert_eq!(holder.receive()["lost"]["cause"], "force-released");
+        assert_eq!(holder.receive()["over"]["why"]["lost"]["cause"], "force-released");
         waiter.granted();
         let events = dashboard.view(&json!({"events": {"after": 0, "filter": {"space": space}}}));
         let by = list(&events, "events").iter().find(|it| it["what"] == "operator released");

@@ -23,6 +23,6 @@ fn documented_line_installs_completions_and_manual() {
     let share = world.file("home").join(".local/share");
     let script = fs::read_to_string(share.join("bash-completion/completions/navlocks")).unwrap();
     assert!(script.contains("_navlocks_held"), "{script}");
-    let page = fs::read_to_string(share.join("man/man1/navlocks.2")).unwrap();
+    let page = fs::read_to_string(share.join("man/man1/navlocks.1")).unwrap();
     assert!(page.contains(".TH navlocks 1"), "{page}");
 }

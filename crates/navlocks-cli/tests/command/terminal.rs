@@ -351,19 +351,25 @@ fn watch_restores_the_screen() {
 #[test]
 fn watch_shows_a_remedy_that_is_wider_than_the_screen() {
     let world = World::new();
-    let name = format!("a{}", "-long".repeat(20));
-    let script = format!("echo held; \"$NL\" run {name} -- true");
-    let mut holder = Talk::start(world.script(&format!("run {name}"), &script));
-    assert_eq!(holder.line(), "held");
-    world.until(1, 1);
+    let names = ["a", "b"].map(|first| format!("{first}{}", "-long".repeat(20)));
+    let mut scripts = [(0, 1), (1, 0)].map(|(outer, inner)| {
+        let (outer, inner) = (&names[outer], &names[inner]);
+        let script = format!("echo held; read line; \"$NL\" run -q {inner} -- true");
+        let mut holder = Talk::start(world.script(&format!("run {outer}"), &script));
+        assert_eq!(holder.line(), "held");
+        holder
+    });
+    scripts.iter_mut().for_each(Talk::say_line);
+    world.until(2, 2);
     let mut sitting = Sitting::at(&world, "NO_COLOR=1 \"$NL\" watch");
     sitting.expect("DEADLOCKS");
     let said = sitting.expect("QUEUES");
     let said: String = said.split("\x1b[K\r\r\n").collect();
-    assert!(said.contains(&format!("navlocks release --force '{name}'")), "{said:?}");
+    let is_advised = |name: &&String| said.contains(&format!("navlocks release --force '{name}'"));
+    let name = names.iter().find(is_advised).unwrap_or_else(|| panic!("{said:?}"));
     sitting.type_keys(INTERRUPT);
-    assert_ended(&world.run(&format!("steal {name}")), 0, "");
-    holder.wait().assert(90, "");
+    assert_ended(&world.run(&format!("release --force {name}")), 0, "");
+    scripts.into_iter().for_each(|script| drop(script.wait()));
 }
 
 #[test]

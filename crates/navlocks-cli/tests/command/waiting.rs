@@ -22,19 +22,6 @@ fn waiting_command_prints_its_holder_once_without_a_terminal() {
 }
 
 #[test]
-fn command_that_waits_for_its_own_lock_prints_so() {
-    let world = World::new();
-    let mut outer = Talk::start(world.script("run x", r#"exec "$NL" run x -- true"#));
-    let said = outer.line_after("navlocks: waiting for 'x'");
-    assert!(
-        said.ends_with("this command runs under that very lock, so it waits for ever"),
-        "{said}"
-    );
-    outer.signal(rustix::process::Signal::TERM);
-    outer.wait().assert(143, "");
-}
-
-#[test]
 fn quiet_command_prints_nothing() {
     let world = World::new();
     let holder = world.hold("run x");

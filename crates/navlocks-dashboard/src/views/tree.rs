@@ -208,10 +208,15 @@ mod tests {
     #[test]
     fn client_of_a_deadlock_is_not_marked_on_its_other_waits() {
         let (mut manager, [one, two, three, four]) = manager();
-        for (client, name) in
-            [(one, "a"), (two, "b"), (three, "c"), (one, "b"), (two, "a"), (one, "c"), (four, "c")]
-        {
-            manager.request(client, Request::exclusive(name)).unwrap();
+        let mut request =
+            |client, name| manager.request(client, Request::exclusive(name)).unwrap().0;
+        let (first, second) = (request(one, "a"), request(two, "b"));
+        request(three, "c");
+        let nested = [(request(one, "b"), first), (request(two, "a"), second)];
+        request(one, "c");
+        request(four, "c");
+        for (inner, outer) in nested {
+            assert!(manager.nest(inner, outer));
         }
         let caught = Caught::new(&manager.deadlocks());
         let nodes = forest(&manager).nodes;

@@ -1,5 +1,5 @@
-//! What earlier versions wrote is understood: `tests/compat` has their conversations and state
-//! folders.
+//! A service understands the conversations and state folders of earlier versions, which
+//! `tests/compat` has.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -267,7 +267,7 @@ fn state_folder_of_another_version_is_refused_and_left_alone() {
         let text = format!(r#"{{"version":{version},"later":[]}}"#);
         write_state(&folder, &text);
         let path = folder.path().join("state");
-        // Somebody else's folder, so that it outlives the service that does not start.
+        // A folder of the test, so that it outlives the service that does not start.
         let started =
             Running::try_start(Folder::new(), |config| config.state_dir = Some(path.clone()));
         let Err(error) = started else { panic!("it started") };

@@ -126,7 +126,7 @@ fn peer_without_websocket_is_named_in_the_error() {
 fn websocket_of_another_protocol_is_refused() {
     run(async {
         let peer = Peer::tcp().await;
-        for protocol in [None, Some("chat"), Some("navlocks.2")] {
+        for protocol in [None, Some("chat"), Some("navlocks.1")] {
             let connecting = connecting(to(&peer));
             // The client may be gone before the handshake ends on this side.
             let accepted =
