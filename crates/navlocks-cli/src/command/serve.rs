@@ -270,8 +270,9 @@ impl Serve {
 
     /// Returns the permissions of a socket for several users, if it is for more than one.
     fn shared_socket(&self) -> Option<SharedSocket> {
-        let mode =
-            self.socket_mode.unwrap_or(if self.socket_group.is_some() { 0o660 } else { 0o600 });
+        let mode = self
+            .socket_mode
+            .unwrap_or_else(|| if self.socket_group.is_some() { 0o660 } else { 0o600 });
         (mode != 0o600).then_some(SharedSocket { group: self.socket_group, mode })
     }
 

@@ -56,10 +56,11 @@ impl Shared {
         command
     }
 
-    /// Starts a command of a user that holds a lock.
+    /// Starts a command of a user that holds a lock. It has a process of its own that reads lines.
     fn hold(&self, who: (u32, u32), name: &str) -> Talk {
         let mut command = self.command(who, &format!("run {name}"));
-        command.args(["--", "sh", "-c", "echo held; read line; exit 0"]);
+        let script = "exec 3<&0; (echo held; read line <&3; exit 0) & wait";
+        command.args(["--", "sh", "-c", script]);
         let mut talk = Talk::start(command);
         talk.line_after("held");
         talk
@@ -76,7 +77,8 @@ fn c09_users_of_a_group_share_locks_and_others_are_kept_out() {
     let stranger = finish(shared.command((BOB, STRANGERS), "query"));
     assert!(!stranger.status.success());
     assert!(String::from_utf8_lossy(&stranger.stderr).contains("ermission denied"), "{stranger:?}");
-    // The command of a killed `navlocks` goes on until its input ends, and keeps the lock.
+    // A process of the command outlives a killed `navlocks` until its input ends, and keeps the
+    // lock.
     let mut waiter = shared.command((BOB, GROUP), "run x");
     waiter.args(["--", "true"]);
     let waiter = Talk::start(waiter);
