@@ -1,5 +1,4 @@
-// A session with a lock service, without clock, timer and socket: the crate navlocks-client has the
-// same machine.
+// A session with a lock service, without clock, timer and socket, as in the crate navlocks-client.
 //
 //   entries ──▶ transport ──▶ driver ──▶ machine ──▶ output: dial, send, drop, leave
 //      ▲                        ▲           │
@@ -263,6 +262,7 @@ export class Machine {
   #welcome(welcome, { sentAt, resume }, now) {
     const isResumed = welcome.resumed === true && resume?.session === welcome.session;
     if (!isResumed) this.#lapse('ServiceGone');
+    else if (welcome.cluster && welcome.epoch > this.session.epoch) this.#requests.endStealsInDoubt();
     this.session.welcomed(welcome, sentAt);
     this.#limits.announced = welcome.limits ?? {};
     this.#become(UP, undefined, now);

@@ -220,14 +220,22 @@ export class Requests {
         this.#lose(request.entry, cause);
         endDowngrades(request);
       } else if (request.isSent && request.entry.steal && cause !== 'ClientEnded') {
-        this.#forget(request);
-        request.stage = OVER;
-        this.refuse(request.entry, describeFault(UNKNOWN_OUTCOME));
+        this.#doubt(request);
       } else if (request.stage === GRANTED) {
         request.stage = PENDING;
         this.#crossing.delete(request);
         this.#wait(1);
       }
+    });
+  }
+
+  /**
+   * Fails the steals that the earlier owner of a cluster's locks may have done: the new owner does
+   * not know, and would steal from a later holder.
+   */
+  endStealsInDoubt() {
+    this.#known.forEach((request) => {
+      if (request.stage === PENDING && request.isSent && request.entry.steal) this.#doubt(request);
     });
   }
 
@@ -321,6 +329,13 @@ export class Requests {
 
   #deliverCrossing(request) {
     if (this.#crossing.delete(request)) this.#output.deliver(this.#deliverGranted, request, request.token);
+  }
+
+  /** Fails a steal that the service may have done. */
+  #doubt(request) {
+    this.#forget(request);
+    request.stage = OVER;
+    this.refuse(request.entry, describeFault(UNKNOWN_OUTCOME));
   }
 
   #lose(entry, cause) {

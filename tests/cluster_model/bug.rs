@@ -13,6 +13,8 @@ pub(crate) enum Bug {
     GraceCutShort,
     /// The victim's claim is accepted although a steal was recorded.
     ClaimAfterSteal,
+    /// A client claims a steal whose answer is lost.
+    StealClaimed,
     /// Claims take their seats in the order of arrival.
     ClaimsJudgedFirstCome,
     /// A client takes messages of an epoch older than its claim.
@@ -50,6 +52,7 @@ impl Bug {
             (Self::BeliefIgnored, pinging, late),
             (Self::GraceCutShort, long, two_holders),
             (Self::ClaimAfterSteal, Scenario::stealing(), stale),
+            (Self::StealClaimed, Scenario::stealing(), "a steal was repeated"),
             (Self::ClaimsJudgedFirstCome, Scenario::queueing(), "a waiter was overtaken"),
             (Self::EpochIgnoredByClient, Scenario::queueing(), two_holders),
             (Self::SessionRegisteredAfterWelcome, Scenario::beginning(), two_holders),

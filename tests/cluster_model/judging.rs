@@ -3,7 +3,7 @@
 use crate::bug::Bug;
 use crate::notes::Note;
 use crate::protocol::Cluster;
-use crate::state::{Ask, Body, Claim, ClientNumber, Entry, Known, NodeNumber, State};
+use crate::state::{Ask, Body, Claim, ClientNumber, Entry, Known, NodeNumber, State, Wait};
 
 impl Cluster {
     /// Takes a claim, once for each session and epoch, and never after the end of grace.
@@ -65,18 +65,16 @@ impl Cluster {
         self.judge(state, node, &grace.claims);
     }
 
-    /// Seats held claims in token order, then thieves, then waiters by place, then the others.
+    /// Seats held claims in token order, then waiters by place, then the others.
     fn judge(&self, state: &mut State, node: NodeNumber, claims: &[(ClientNumber, Claim)]) {
         let mut order = claims.to_vec();
         if !self.has(Bug::ClaimsJudgedFirstCome) {
-            order.sort_by_key(|(client, claim)| {
+            order.sort_by_key(|(_, claim)| {
                 let request = claim.request;
-                let is_thief = request.is_some_and(|it| state.is_thief((*client, it.number)));
                 match request.map(|request| request.known) {
                     Some(Known::Held(token)) => (0, (token, 0)),
-                    _ if is_thief => (1, (0, 0)),
-                    Some(Known::Waiting(place)) => (2, place),
-                    _ => (3, (0, 0)),
+                    Some(Known::Waiting(place)) => (1, place),
+                    _ => (2, (0, 0)),
                 }
             });
         }
@@ -119,13 +117,8 @@ impl Cluster {
                 self.notes.take(Note::WaitingClaimSeated);
                 self.seat(state, node, client, number, ask, Some(place));
             }
-            Known::Sent => {
-                let is_thief = state.is_thief((client, number));
-                if is_thief {
-                    self.notes.take(Note::ThiefSeatedWithoutStealingAgain);
-                }
-                self.seat(state, node, client, number, ask, is_thief.then_some((0, 0)));
-            }
+            Known::Sent if ask.wait == Wait::Steal => self.steal(state, client, node, number, ask),
+            Known::Sent => self.seat(state, node, client, number, ask, None),
         }
     }
 
@@ -149,7 +142,7 @@ impl Cluster {
         self.send_to_client(state, node, client, owner.epoch, Body::Claimed(named, claim.age));
     }
 
-    fn ask(&self, client: ClientNumber, number: u8) -> Ask {
+    pub(crate) fn ask(&self, client: ClientNumber, number: u8) -> Ask {
         self.scenario.scripts[usize::from(client)].asks[usize::from(number)]
     }
 

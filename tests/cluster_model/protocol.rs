@@ -11,7 +11,7 @@ use crate::notes::{Note, Notes};
 use crate::scenario::Scenario;
 use crate::state::{
     Age, Body, Claim, Client, ClientNumber, Epoch, Grace, History, Known, Node, NodeNumber, Owner,
-    Registry, Request, Session, State, ToClient, ToNode,
+    Registry, Request, Session, State, ToClient, ToNode, Wait,
 };
 
 /// Messages under way on one connection in one direction.
@@ -380,6 +380,15 @@ impl Cluster {
         let is_held = it.request.is_some_and(|request| matches!(request.known, Known::Held(_)));
         let forgets = !self.has(Bug::EndNotRecorded) && !self.has(Bug::GraceEndNotRecorded);
         if is_held && !believes && forgets {
+            it.request = None;
+        }
+        let is_lost_steal = |request: Request| {
+            request.known == Known::Sent
+                && self.ask(client, request.number).wait == Wait::Steal
+                && !self.has(Bug::StealClaimed)
+        };
+        if it.request.is_some_and(is_lost_steal) {
+            self.notes.take(Note::StealInDoubtNotClaimed);
             it.request = None;
         }
         if it.request.is_none() {

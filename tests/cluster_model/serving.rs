@@ -189,7 +189,7 @@ impl Cluster {
     }
 
     /// Records a steal before the loss and the grant are sent.
-    fn steal(
+    pub(crate) fn steal(
         &self,
         state: &mut State,
         client: ClientNumber,
@@ -199,6 +199,9 @@ impl Cluster {
     ) {
         let Some(owner) = &state.nodes[usize::from(node)].owner else { return };
         let epoch = owner.epoch;
+        if state.is_thief((client, number)) {
+            state.violation = Some("a steal was repeated");
+        }
         let is_robbed = |it: &Entry| it.token.is_some() && it.ask.conflicts(ask);
         let victims: Vec<Entry> = owner.entries.iter().copied().filter(is_robbed).collect();
         if !victims.is_empty() && !self.may_write(state, node) {

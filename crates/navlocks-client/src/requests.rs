@@ -52,7 +52,8 @@ pub enum Over {
     Refused(Box<Refused>),
     /// The service cannot be reached, or is silent.
     Unreachable,
-    /// It steals, and its session ended before the answer: another client may hold the lock.
+    /// It steals, and its session ended before the answer, or came to a new owner of a cluster's
+    /// locks: another client may hold the lock.
     OutcomeUnknown,
     /// Its lock was lost, or it was aborted while it was pending.
     Lost(LossCause),
@@ -132,6 +133,11 @@ impl<T> KnownRequest<T> {
     /// Returns true if the service must keep it.
     pub(crate) fn is_alive(&self) -> bool {
         !matches!(self.stage, Stage::Over(_))
+    }
+
+    /// Returns true if it steals, and a service that has not answered may have done that.
+    pub(crate) fn is_steal_in_doubt(&self) -> bool {
+        self.is_pending() && self.sent && is_steal(&self.request)
     }
 
     /// Returns the request as a claim has it: with its age, and the token of a held one or the

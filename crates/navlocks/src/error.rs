@@ -310,8 +310,8 @@ pub enum RequestErrorKind {
     /// `unreachable_after` of this client. A web server answers 503, where a lock that is held by
     /// another client ([`TimedOut`](Self::TimedOut)) is 409.
     Unreachable,
-    /// The session ended before the answer to a steal: whether the service has done it is unknown,
-    /// and it is not requested again.
+    /// The session ended before the answer to a steal, or the owner of the locks in a cluster did:
+    /// whether the service has done it is unknown, and it is not requested again.
     OutcomeUnknown,
     /// The thread would block until the service answers, and no other thread of its runtime carries
     /// the connection.

@@ -220,6 +220,8 @@ impl<T> Machine<T> {
             self.mark_zero_rtt(false);
             self.lapse(&LossCause::ServiceGone);
             self.mark_zero_rtt(true);
+        } else if welcome.cluster && welcome.epoch > self.session.epoch() {
+            self.end_steals_in_doubt();
         }
         self.session.welcomed(&welcome, sent);
         self.route.reached();

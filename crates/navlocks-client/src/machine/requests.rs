@@ -206,13 +206,23 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Returns the requests that are still wanted, in the order in which they were made.
+    /// Ends the steals that the earlier owner of a cluster's locks may have done: the new owner
+    /// does not know, and would steal from a later holder.
+    pub(super) fn end_steals_in_doubt(&mut self) {
+        for number in self.alive() {
+            if self.requests.get(&number).is_some_and(KnownRequest::is_steal_in_doubt) {
+                self.end_request(number, Over::OutcomeUnknown);
+            }
+        }
+    }
+
     /// Returns true if a request of this client is pending or held.
     pub fn has_requests(&self, client: u64) -> bool {
         let mut known = self.requests.values();
         known.any(|known| known.request.client == client && known.is_alive())
     }
 
+    /// Returns the requests that are still wanted, in the order in which they were made.
     pub(super) fn alive(&self) -> Vec<u64> {
         let alive = self.requests.iter().filter(|(_, request)| request.is_alive());
         alive.map(|(&number, _)| number).collect()

@@ -4,13 +4,10 @@
 //! then pending ones by their places, then the requests that came meanwhile.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::time::Instant;
 
-use navlocks_core::Wait;
 use navlocks_wire::{
-    self as wire, Answer, Ask, Fault, FaultCode, LocksOf, LossCause, Question, QueuePlace, Reply,
-    RequestKey, ToClient,
+    self as wire, Answer, Ask, Fault, FaultCode, LocksOf, Question, QueuePlace, Reply, ToClient,
 };
 
 use super::Hub;
@@ -70,16 +67,6 @@ impl Hub {
         }
         // Where two claims conflict, which no correct owner causes, the larger token wins.
         held.sort_by_key(|it| Reverse(it.request.token));
-        let thieves: HashSet<RequestKey> =
-            self.found.taken.values().filter_map(|cause| thief(*cause)).collect();
-        for claimed in &mut pending {
-            let key = RequestKey::new(claimed.session, claimed.request.id);
-            if thieves.contains(&key) {
-                // It has robbed its victims already, and was not told yet that it holds the lock.
-                claimed.request.wait = Wait::Queue;
-                claimed.request.place = Some(QueuePlace::default());
-            }
-        }
         let last = QueuePlace { epoch: u64::MAX, number: u64::MAX };
         pending.sort_by_key(|it| (it.request.place.unwrap_or(last), it.session, it.request.id));
         (held, pending)
@@ -156,12 +143,5 @@ impl Hub {
         let reply = Reply::Refused(Fault::new(FaultCode::Limit, text));
         self.sessions.say(number, &ToClient::Answer(Answer { id: ask.id, reply }));
         Ok(())
-    }
-}
-
-fn thief(cause: LossCause) -> Option<RequestKey> {
-    match cause {
-        LossCause::Stolen(thief) => Some(thief),
-        _ => None,
     }
 }
