@@ -13,9 +13,9 @@ use crate::patience::comes_back;
 
 #[allow(dead_code, reason = "main is for cargo run")]
 #[path = "../../crates/navlocks/examples/web_server.rs"]
-mod web_server;
+mod example;
 
-use web_server::{Bank, serve};
+use example::{Bank, serve};
 
 /// Posts an amount, and returns the status and the text of the answer.
 async fn post(server: SocketAddr, account: &str, amount: &str) -> (u16, String) {

@@ -9,7 +9,7 @@ fn certain(table: &Table) -> Vec<Vec<String>> {
 }
 
 fn limit(name: &str, holders: u32) -> Request {
-    x(name).mode(Mode::limited(holders).unwrap())
+    x(name).mode(Mode::limited(holders).expect("a limit"))
 }
 
 #[test]
