@@ -56,7 +56,7 @@ fn h07_wait_for_a_connection_is_no_part_of_the_hold() {
     peer.sleep(100 * SECOND);
     peer.listens = true;
     peer.wait_until(|peer| {
-        peer.machine.is_dialed().then_some(()).or(peer.sent.front().map(|_| ()))
+        peer.machine.is_dialed().then_some(()).or_else(|| peer.sent.front().map(|_| ()))
     });
     peer.sent.clear();
     let sent = peer.now;
