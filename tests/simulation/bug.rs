@@ -44,10 +44,6 @@ pub(crate) enum Bug {
     WrongPartition,
     /// A claim of many requests is too long for the service.
     LongClaim,
-    /// The age of a claimed lock is lost, so that its maximum hold begins again.
-    HoldBeginsAgain,
-    /// The maximum hold of a claimed lock is lost.
-    ForgetHold,
     /// The registry of a slot keeps the sessions that have ended.
     KeepEnded,
     /// A new owner of a slot does not know the sessions of the earlier one.

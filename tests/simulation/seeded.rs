@@ -144,10 +144,4 @@ fn wrong_fail_overs_are_found() {
     hunt(Bug::ForgetSessions, &holder().with(all_killed(4000)), lock_lost);
     let kept = |it: &Finding| matches!(it, Finding::Kept(_));
     hunt(Bug::KeepEnded, &Script::of([held("a", 100)]).cluster(), kept);
-    let limited = held("a", 20_000).into_iter();
-    let limited = limited.map(|it| Errand { max_hold: Some(6000), ..it }).collect();
-    let limited = Script::of([limited]).cluster().with(all_killed(4000));
-    let too_long = |it: &Finding| matches!(it, Finding::HeldTooLong(_));
-    hunt(Bug::HoldBeginsAgain, &limited, too_long);
-    hunt(Bug::ForgetHold, &limited, too_long);
 }

@@ -79,16 +79,8 @@ impl Spoiler {
                 if client > VICTIM && !claims && bug.strikes_once(Bug::Overtake) {
                     request.wait = Wait::Overtake;
                 }
-                if claims && request.token.is_some() {
-                    if bug.strikes_once(Bug::RefuseClaim) {
-                        request.token = request.token.map(|token| token + 1);
-                    }
-                    if request.max_hold_ms.is_some() && bug.strikes(Bug::ForgetHold) {
-                        request.max_hold_ms = None;
-                    }
-                    if request.max_hold_ms.is_some() && bug.strikes(Bug::HoldBeginsAgain) {
-                        request.ms = Some(0);
-                    }
+                if claims && request.token.is_some() && bug.strikes_once(Bug::RefuseClaim) {
+                    request.token = request.token.map(|token| token + 1);
                 }
                 let waits = request.token.is_none() && request.wait == Wait::Queue;
                 if claims && waits && client == VICTIM && bug.strikes_once(Bug::LoseOrder) {

@@ -215,8 +215,8 @@ export const grants = [
     async run(t) {
       t.locks.request(t.base, () => new Promise(() => {}));
       await t.quiet();
-      // Nobody looks at the garbage: a look at a WeakRef keeps its target over the collection that
-      // is under way.
+      // A registry, because a look at a WeakRef keeps its target over the collection that is under
+      // way.
       let collected = false;
       const garbage = new FinalizationRegistry(() => (collected = true));
       garbage.register({});
