@@ -135,8 +135,8 @@ fn deadlock_of_two_clients_refuses_one() {
         let locks = Locks::builder().deadlocks(DeadlockPolicy::Refuse).build();
         let work = |client: Locks, first: &'static str, second: &'static str| {
             move || {
-                let _first = hold(client.request(first));
-                block_on(client.request(second).into_future()).map(drop)
+                let first = hold(client.request(first));
+                block_on(first.request(second).into_future()).map(drop)
             }
         };
         let other = thread::spawn(work(locks.new_client(), "a", "b"));
