@@ -47,7 +47,20 @@ export function addAbortAlgorithm(signal, request, listen) {
 
 /** Adds an abort listener to a dependent signal, whose event other listeners cannot stop. */
 export function listenForAbort(signal, algorithm) {
-  const dependent = AbortSignal.any?.([signal]) ?? signal;
+  const dependent = AbortSignal.any?.(sequenceOf(signal)) ?? signal;
   dependent.addEventListener('abort', algorithm, { once: true });
   return () => dependent.removeEventListener('abort', algorithm);
+}
+
+/**
+ * Returns an array of one value with an iterator of its own: WebIDL reads a sequence by its
+ * iterator, and the page may replace that of arrays. Node takes arrays alone.
+ */
+function sequenceOf(value) {
+  const sequence = [value];
+  const iterator = () => {
+    let index = 0;
+    return { next: () => (index++ === 0 ? { value, done: false } : { value: undefined, done: true }) };
+  };
+  return Object.defineProperty(sequence, Symbol.iterator, { value: iterator });
 }
