@@ -366,15 +366,6 @@ fn no_lock(error: &RequestError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// Returns the mode that NAVLOCKS_MODE names.
-pub(super) fn mode_of(text: &str) -> Option<Mode> {
-    match text {
-        "exclusive" => Some(Mode::Exclusive),
-        "shared" => Some(Mode::Shared),
-        _ => Mode::limited(text.strip_prefix("limit ")?.parse().ok()?).ok(),
-    }
-}
-
 /// Returns the variables of a program under the lock. One without a value is removed: it may be
 /// from a lock around this one.
 pub(super) fn environment(lock: &Lock, target: &Target) -> Vec<(&'static str, Option<String>)> {

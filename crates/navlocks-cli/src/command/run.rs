@@ -5,11 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::Scope;
-use navlocks_wire::{self as wire, Names};
+use navlocks::{RequestInfo, Scope};
 use rustix::process::Signal;
 
-use super::acquire::{self, Acquire, environment};
+use super::acquire::{Acquire, environment};
 use super::target::Target;
 use super::{duration, short};
 use crate::exit::{Exit, Failure};
@@ -61,8 +60,8 @@ pub(super) struct Run {
     /// Hold the lock until every process has ended that COMMAND started
     #[arg(long)]
     wait_for_children: bool,
-    /// Run COMMAND under the lock of the outer navlocks run if that has all names, in a mode that
-    /// allows no more holders; otherwise request one
+    /// Run COMMAND under the lock of the outer navlocks run if that still holds all names, in a
+    /// mode that allows no more holders; otherwise request one
     #[arg(long, conflicts_with_all = ["steal", "leader"])]
     reentrant: bool,
     /// Lead under NAME with this value, such as an address, which navlocks leader prints
@@ -86,7 +85,7 @@ impl Run {
                 return Err(Failure::new(Exit::Usage, message));
             }
         }
-        if self.reentrant && self.is_covered(&scope) {
+        if self.reentrant && self.is_covered(&scope).await? {
             return Err(execute(&self.command));
         }
         self.acquire.tag.get_or_insert_with(|| tag(&self.command));
@@ -114,14 +113,20 @@ impl Run {
         }
     }
 
-    /// Returns true if the lock under which this process runs is enough for the command.
-    fn is_covered(&self, scope: &Scope) -> bool {
-        let variable = |name| std::env::var(name).ok();
-        let names = variable("NAVLOCKS_NAMES").and_then(|text| wire::read::<Names>(&text).ok());
-        let (Some(_), Some(Names(outer))) = (self.target.outer(), names) else { return false };
-        let mode = variable("NAVLOCKS_MODE").and_then(|text| acquire::mode_of(&text));
-        mode.is_some_and(|mode| mode.downgrades_to(self.acquire.mode()))
-            && scope.names().iter().all(|name| outer.contains(name))
+    /// Returns true if the lock under which this process runs is enough for the command, and still
+    /// held: a process may outlive the outer command, or its lock.
+    async fn is_covered(&self, scope: &Scope) -> Result<bool, Failure> {
+        let Some(outer) = self.target.outer() else { return Ok(false) };
+        let Some(locks) = self.target.connect_if_running().await? else { return Ok(false) };
+        let snapshot = self.target.query(&locks).await;
+        Target::finish(locks).await;
+        let snapshot = snapshot?;
+        let covers = |lock: &RequestInfo| {
+            lock.request == outer
+                && lock.mode.downgrades_to(self.acquire.mode())
+                && scope.names().iter().all(|name| lock.scope.contains(name))
+        };
+        Ok(snapshot.held.iter().any(covers))
     }
 
     /// Checks names and command. Each mistake has an exit code of its own.

@@ -111,3 +111,20 @@ fn b06_reentrant_run_works_under_the_lock_of_the_outer_one() {
     talk.wait().assert(0, "");
     inner("a").1.wait().assert(89, "was made within lock");
 }
+
+#[test]
+fn b06_reentrant_run_that_outlives_the_outer_lock_waits_for_its_turn() {
+    let world = World::new();
+    let late = r#""$NL" run -q --reentrant a -- sh -c 'echo inner'"#;
+    // The outer command ends, and leaves a process in the background.
+    let script = format!("echo started; exec 3<&0; (read line <&3; {late}) & exit 0");
+    let mut outer = Talk::start(world.script("run a", &script));
+    assert_eq!(outer.line(), "started");
+    world.until(0, 0);
+    let next = world.hold("run a");
+    outer.say_line();
+    world.until(1, 1);
+    next.end().assert(0, "");
+    assert_eq!(outer.line(), "inner");
+    outer.wait().assert(0, "");
+}
