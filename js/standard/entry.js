@@ -398,9 +398,25 @@ function describe(cause, thief = 'another request') {
 
 /** A request with a callback: the lock is held until the callback's promise settles. */
 export class CallbackEntry extends Entry {
+  /** How many callbacks of reentrant requests work under this lock. */
+  #guests = 0;
+  /** Ends the lock, when only guests are left. */
+  #leave;
+
   constructor(host, scope, options, wait, callback) {
     super(host, scope, options, wait);
     this.callback = callback;
+  }
+
+  /** Keeps the lock until the promise settles, also after its own callback has ended. */
+  async keepFor(work) {
+    this.#guests++;
+    try {
+      await work;
+    } catch {
+      // The caller of the reentrant request is told.
+    }
+    if (--this.#guests === 0) this.#leave?.();
   }
 
   begin() {
@@ -426,6 +442,10 @@ export class CallbackEntry extends Entry {
   }
 
   #end(settle, value) {
+    if (this.#guests > 0) {
+      this.#leave = () => this.#end(settle, value);
+      return;
+    }
     // Step 1. Release the lock.
     this.release();
     // Step 2. Resolve lock's released promise with lock's waiting promise, unless a loss rejects

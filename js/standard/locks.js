@@ -124,7 +124,7 @@ export function createInterfaces(realm = globalThis) {
   function requestSteps(host, scope, options, callback) {
     const wait = checkRequest(host, scope, options);
     const joined = options.reentrant ? covering(options.outer, scope, options) : undefined;
-    if (joined !== undefined) return workWithin(joined, callback);
+    if (joined !== undefined) return workWithin(joined, callback, () => requestSteps(host, scope, options, callback));
     const Request = options.reentrant ? ReentrantEntry : CallbackEntry;
     // Steps 10 to 12 are in the entry.
     return new Request(host, scope, options, wait, callback).submit();
@@ -141,14 +141,19 @@ export function createInterfaces(realm = globalThis) {
     return entryOf(within);
   }
 
-  /** Runs the callback of a request that joins the hold of an outer lock. */
-  function workWithin(entry, callback) {
-    return new Promise((resolve, reject) => {
+  /**
+   * Runs the callback of a request that joins the hold of an outer lock, or `otherwise` if that is
+   * over meanwhile. A handle can be released, and any lock lost.
+   */
+  function workWithin(entry, callback, otherwise) {
+    const work = new Promise((resolve, reject) => {
       runSteps(async () => {
         await undefined;
-        return callback(entry.host.lock(entry));
+        return entry.isHeld ? callback(entry.host.lock(entry)) : otherwise();
       }, resolve, reject);
     });
+    entry.keepFor?.(work);
+    return work;
   }
 
   /**

@@ -66,4 +66,32 @@ export const nesting = [
       await rejects(locks.hold(a, { reentrant: true }), 'TypeError');
     },
   },
+  {
+    id: 'B06',
+    title: 'an outer lock is held until the work of its reentrant requests ends',
+    async run({ extended: locks, name }) {
+      const a = name('a');
+      let finish;
+      let inner;
+      const outer = locks.request(a, (lock) => {
+        inner = locks.request(a, { reentrant: true, within: lock }, (same) => new Promise((resolve) => (finish = () => resolve(same.held))));
+      });
+      const next = locks.request(a, () => 'next');
+      await locks.query();
+      equal(await locks.request(a, { ifAvailable: true }, (lock) => lock), null);
+      finish();
+      same([await inner, await outer, await next], [true, undefined, 'next']);
+    },
+  },
+  {
+    id: 'B06',
+    title: 'a reentrant request whose outer handle is released meanwhile gets a lock of its own',
+    async run({ extended: locks, name }) {
+      const outer = await locks.hold(name('a'));
+      const inner = locks.request(outer.name, { reentrant: true, within: outer }, (lock) => lock.fencingToken);
+      const { fencingToken } = outer;
+      outer.release();
+      ok((await inner) > fencingToken);
+    },
+  },
 ];
