@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers';
 import { COUNT, createArray, MAIL, MAIL_LENGTH, MORE, NUMBER } from './array.js';
 import { blockersOf, CAUSES, deadlocksOf, detailsOf, eventsOf, limitOf, ownDeadlockOf, snapshotOf } from './columns.js';
 import { loadEngine } from './engine.js';
+import { NamedEntries } from './entries.js';
 import { WeakValues } from '../internal/collections.js';
 import { Deliveries } from '../internal/delivery.js';
 import { createTurns } from '../internal/turns.js';
@@ -61,6 +62,11 @@ export function transportOf(partition) {
   return transport;
 }
 
+/** Only a client whose steals are messages must find its own locks by name. */
+function createEntries() {
+  return isRemote ? new NamedEntries() : new Map();
+}
+
 /** Closes idle clients once they may be half of all, at constant amortised cost. */
 function sweep() {
   if (opened.size < sweepAt) return;
@@ -75,7 +81,7 @@ class NativeTransport {
   /** The number of the last request. */
   #last = 0;
   /** Entries that may get mail, by number. */
-  #entries = new Map();
+  #entries = createEntries();
   /** The number of waiters, which keep the event loop alive. */
   #waiting = 0;
   #deliveries = new Deliveries(createTurns);
@@ -113,7 +119,7 @@ class NativeTransport {
     this.#polls = 0;
     opened.delete(this);
     const entries = this.#entries;
-    this.#entries = new Map();
+    this.#entries = createEntries();
     this.#waiting = 0;
     entries.forEach((entry) => {
       entry.waits = false;
@@ -163,11 +169,9 @@ class NativeTransport {
   }
 
   /** Marks the own locks that a steal takes, before the engine of the main thread says so. */
-  #predictLosses({ scope }) {
-    const names = new Set(typeof scope === 'string' ? [scope] : scope);
-    this.#entries.forEach((entry) => {
-      const own = typeof entry.scope === 'string' ? [entry.scope] : entry.scope;
-      if (entry.answered && own.some((name) => names.has(name))) entry.loss ??= CAUSES[0];
+  #predictLosses(steal) {
+    this.#entries.forEachBeside(steal, (entry) => {
+      if (entry.answered) entry.loss ??= CAUSES[0];
     });
   }
 

@@ -91,34 +91,40 @@ test('contended() resolves after a reconnect', async () => {
 });
 
 test('statuses of a proxy are no end of a client, and a refusal is', async () => {
-  const answers = [404, 408, 421, 502];
+  const answers = [];
   const server = createServer();
   let peer;
   const accepts = new WebSocketServer({ noServer: true });
   server.on('upgrade', (request, socket, head) => {
-    if (answers.length > 0 && peer !== undefined) {
-      socket.end(`HTTP/1.1 ${answers.shift()} No\r\nContent-Length: 2\r\n\r\nno`);
+    if (answers.length > 0) {
+      const [status, sentence] = answers.shift();
+      socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: ${sentence.length}\r\n\r\n${sentence}`);
       return;
     }
     accepts.handleUpgrade(request, socket, head, (opened) => {
-      const isResumed = peer !== undefined;
       peer = new Peer(opened);
-      peer.receive().then(() => peer.welcome({ ...SESSION, 'lease-ms': 60_000, resumed: isResumed }));
+      const accepted = peer;
+      peer.receive().then(({ hello }) => accepted.welcome({ ...SESSION, 'lease-ms': 60_000, resumed: hello.resume !== undefined }));
     });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const locks = await connect(`ws://127.0.0.1:${server.address().port}`);
-  const held = await hold(locks, peer, 'a', 1);
-  peer.drop();
-  await becomes(locks, 'unreachable');
-  await becomes(locks, 'connected');
-  assert.deepEqual([answers, held.held], [[], true]);
-  answers.push(403);
-  peer.drop();
-  await becomes(locks, 'refused');
-  assert.equal(held.held, false);
-  await locks.close();
+  const passing = [[404, 'no'], [408, 'no'], [421, 'no'], [502, 'no']];
+  const final = [[401, 'no'], [403, 'no'], [426, 'no'], [421, 'a node of another cluster']];
+  for (const refusal of final) {
+    const locks = await connect(`ws://127.0.0.1:${server.address().port}`);
+    const held = await hold(locks, peer, 'a', 1);
+    answers.push(...passing.splice(0));
+    peer.drop();
+    await becomes(locks, 'unreachable');
+    await becomes(locks, 'connected');
+    assert.deepEqual([answers, held.held], [[], true]);
+    answers.push(refusal);
+    peer.drop();
+    await becomes(locks, 'refused');
+    assert.deepEqual([answers, held.held], [[], false], `${refusal}`);
+    await locks.close();
+  }
   accepts.close();
   server.close();
 });

@@ -155,6 +155,21 @@ for (const kind of soakedKinds) describe(`a page of the dashboard in ${kind.name
     await pages.close(page);
   });
 
+  test('a cycle that unrelated tasks may make is possible, and no deadlock', async () => {
+    const [one, two] = [await client('tasks'), await client('tasks')];
+    await one.hold('left');
+    await two.hold('right');
+    one.request('right', { tag: 'another task' });
+    two.request('left', { tag: 'another task' });
+    const page = await pages.open(`${http()}/#/deadlocks`);
+    const text = await shows(page, 'No deadlock', 'Possible', '2 clients');
+    assert.doesNotMatch(text, /To break it|Break it/);
+    assert.equal(await page.locator('.count').count(), 0, 'no badge');
+    one.close();
+    two.close();
+    await pages.close(page);
+  });
+
   test('a holder whose process is stopped is marked until it continues', async () => {
     const holder = await Holder.start(service.unix);
     await holder.hold(1, 'suspended', { tag: 'editor' });
