@@ -92,6 +92,7 @@ class Player {
     if (what === 'down') await becomes(this.#locks, 'unreachable');
     else if (what === 'up') await becomes(this.#locks, 'connected');
     else if (what === 'granted') this.#calls.set(label, await call);
+    else if (what === 'waits') assert.equal(await Promise.race([call, new Promise(setImmediate)]), undefined);
     else if (what === 'downgraded') await call;
     else if (what === 'holds') assert.equal(call.held, true);
     else if (what === 'lost') assert.equal(await lost(call), expected);

@@ -26,6 +26,8 @@ pub(crate) struct KnownRequest<T> {
     pub(crate) until: Moment,
     /// The unanswered downgrade of its lock. The message above has the mode already.
     pub(crate) downgrade: Option<Mode>,
+    /// Its grant waits for the outcome of a steal of its client.
+    pub(crate) is_crossing: bool,
     pub(crate) data: T,
 }
 
@@ -115,6 +117,7 @@ impl<T> KnownRequest<T> {
             since: now,
             until: Moment::NEVER,
             downgrade: None,
+            is_crossing: false,
             data,
         }
     }
@@ -195,6 +198,7 @@ impl<T> KnownRequest<T> {
     /// has not received is void. The caller ends a request that is lost or in doubt.
     pub(crate) fn lapse(&mut self) -> Lapsed {
         (self.place, self.until, self.downgrade) = (None, Moment::NEVER, None);
+        self.is_crossing = false;
         match self.stage {
             Stage::Pending | Stage::Granted(_) => {
                 self.stage = Stage::Pending;

@@ -17,7 +17,7 @@ mod requests;
 mod settings;
 mod steals;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use navlocks_wire::{self as wire, Fault, ToService};
@@ -146,6 +146,9 @@ pub struct Machine<T> {
     holds: Holds,
     /// Requests that steal and have no grant yet.
     steals: Steals,
+    /// Pending steals, each with a granted request of the same client that it takes: the user gets
+    /// the grant with the outcome of the steal.
+    crossing: BTreeSet<(u64, u64)>,
     next_request: u64,
     /// Requests that were sent with the hello, until its answer.
     zero_rtt: Vec<u64>,
@@ -185,6 +188,7 @@ impl<T> Machine<T> {
             living: 0,
             holds: Holds::default(),
             steals: Steals::default(),
+            crossing: BTreeSet::new(),
             next_request: 1,
             zero_rtt: Vec::new(),
             queries: BTreeMap::new(),

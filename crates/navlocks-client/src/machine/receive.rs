@@ -71,8 +71,11 @@ impl<T> Machine<T> {
             if request.until != Moment::NEVER {
                 self.holds.begin(request.until, id);
             }
-            self.steals.remove(&request.request);
-            self.events.push_back(Event::Granted(id));
+            let was_steal = self.steals.remove(&request.request);
+            self.pass_grant(id);
+            if was_steal {
+                self.pass_crossing(id);
+            }
             self.check_holds(now);
         }
     }

@@ -63,7 +63,7 @@ impl<T> Machine<T> {
         }
         let request = self.requests.get_mut(&number)?;
         match request.stage {
-            Stage::Granted(token) | Stage::Held(token) => {
+            Stage::Granted(token) | Stage::Held(token) if !request.is_crossing => {
                 request.stage = Stage::Held(token);
                 Some(Outcome::Granted(token))
             }
@@ -140,8 +140,34 @@ impl<T> Machine<T> {
         let request = self.requests.remove(&number)?;
         self.living -= usize::from(request.is_alive());
         self.holds.end(request.until, number);
-        self.steals.remove(&request.request);
+        if self.steals.remove(&request.request) {
+            self.pass_crossing(number);
+        }
         Some(request)
+    }
+
+    /// Passes on a grant, unless a pending steal of the same client takes the lock: the service
+    /// granted this before it received the steal, so the loss may follow.
+    pub(super) fn pass_grant(&mut self, number: u64) {
+        let Some(request) = self.requests.get_mut(&number) else { return };
+        let thief = self.steals.thief_of(&request.request);
+        request.is_crossing = thief.is_some();
+        match thief {
+            Some(thief) => drop(self.crossing.insert((thief, number))),
+            None => self.events.push_back(Event::Granted(number)),
+        }
+    }
+
+    /// Passes on the grants that waited for the outcome of this steal.
+    pub(super) fn pass_crossing(&mut self, steal: u64) {
+        while let Some(&(thief, number)) = self.crossing.range((steal, 0)..).next()
+            && thief == steal
+        {
+            self.crossing.remove(&(thief, number));
+            if self.requests.get(&number).is_some_and(|it| it.is_crossing) {
+                self.pass_grant(number);
+            }
+        }
     }
 
     /// Returns the loss of a lock that its client releases while a steal of the same client is
@@ -165,11 +191,14 @@ impl<T> Machine<T> {
         {
             self.losses += u64::from(matches!(over, Over::Lost(_)));
             self.living -= 1;
-            self.steals.remove(&request.request);
+            let was_steal = self.steals.remove(&request.request);
             self.holds.end(request.until, number);
-            request.downgrade = None;
+            (request.downgrade, request.is_crossing) = (None, false);
             request.stage = Stage::Over(over);
             self.events.push_back(Event::Over(number));
+            if was_steal {
+                self.pass_crossing(number);
+            }
         }
     }
 
@@ -197,6 +226,7 @@ impl<T> Machine<T> {
     /// Ends the session of all requests.
     pub(super) fn lapse_requests(&mut self, loss: &LossCause) {
         self.holds.clear();
+        self.crossing.clear();
         for number in self.alive() {
             match self.requests.get_mut(&number).map(KnownRequest::lapse) {
                 Some(Lapsed::OutcomeUnknown) => self.end_request(number, Over::OutcomeUnknown),

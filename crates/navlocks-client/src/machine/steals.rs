@@ -20,17 +20,16 @@ impl Steals {
         }
     }
 
-    /// Removes a request that is pending no more.
-    pub(super) fn remove(&mut self, request: &Request) {
-        if is_steal(request) {
-            keys(request).for_each(|key| {
-                self.0.remove(&key);
-            });
-        }
+    /// Removes a request that is pending no more. Returns true if it was a pending steal.
+    pub(super) fn remove(&mut self, request: &Request) -> bool {
+        is_steal(request) && keys(request).filter(|key| self.0.remove(key)).count() > 0
     }
 
     /// Returns the first later steal of the same client that takes this lock.
     pub(super) fn thief_of(&self, lock: &Request) -> Option<u64> {
+        if self.0.is_empty() {
+            return None;
+        }
         let later = keys(lock).filter_map(|(client, name, id)| {
             let all = (client, name.clone(), id + 1)..=(client, name, u64::MAX);
             self.0.range(all).next().map(|(.., thief)| *thief)

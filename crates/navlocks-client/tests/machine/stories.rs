@@ -126,6 +126,10 @@ impl Player {
                 }
                 _ => panic!("{label} is not granted"),
             },
+            ["waits", label] => {
+                let number = self.number(label);
+                assert!(matches!(self.peer.machine.outcome(number), Some(Outcome::Pending(()))));
+            }
             ["downgraded", label] => {
                 let Call::Downgrade(number) = self.calls[label] else { panic!("{label}") };
                 assert!(peer.machine.is_downgraded(number));
