@@ -3,6 +3,7 @@
 use std::future::IntoFuture;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use crate::error::RequestError;
 use crate::lock::Lock;
@@ -28,7 +29,8 @@ pub enum Entered<'a> {
 
 impl Request {
     /// Works under `outer` if that lock has all the names, in a mode that allows no more holders;
-    /// otherwise requests a lock [within](Self::within) it.
+    /// otherwise requests a lock [within](Self::within) it. A lock of another client covers
+    /// nothing: its lock space may be another one.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -55,11 +57,16 @@ impl<'a> Reentrant<'a> {
         Ok(work(&lock).await)
     }
 
+    fn is_of_one_client(&self) -> bool {
+        Arc::ptr_eq(&self.request.owner.client, &self.outer.owner.client)
+    }
+
     /// Returns true if work under the outer lock needs no other one.
     fn is_covered(&self) -> bool {
         let Self { request, outer } = self;
         let names = request.inner.scope.names();
-        names.iter().all(|name| outer.scope().contains(name))
+        self.is_of_one_client()
+            && names.iter().all(|name| outer.scope().contains(name))
             && outer.mode().downgrades_to(request.inner.mode)
             && outer.loss().is_none()
     }
@@ -74,7 +81,9 @@ impl<'a> IntoFuture for Reentrant<'a> {
             if self.is_covered() && self.request.error().is_none() {
                 return Ok(Entered::Outer(self.outer));
             }
-            let request = self.request.within(self.outer.request_id());
+            let is_within = self.is_of_one_client();
+            let Self { request, outer } = self;
+            let request = if is_within { request.within(outer.request_id()) } else { request };
             Ok(Entered::Own(request.await?))
         })
     }

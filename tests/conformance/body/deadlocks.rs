@@ -237,3 +237,17 @@ fn b06_reentrant_request_works_under_its_outer_lock() {
     let ran = outer.request("b").shared().reentrant(&outer).with(async |lock| lock.request_id());
     assert_eq!(soon(ran), Ok(outer.request_id()));
 }
+
+#[test]
+fn b06_reentrant_request_joins_no_lock_of_another_space() {
+    let arm = Arm::start(Refuse);
+    let [one] = arm.clients();
+    let outer = hold(one.request("a"), "outer");
+    let beside = one.partition("beside");
+    let own = soon(beside.request("a").reentrant(&outer)).unwrap();
+    assert_eq!(soon(beside.query()).unwrap().held[0].request, own.request_id());
+    // It is within no lock there, so another request waits as usual.
+    let next = queue(&beside, beside.request("a"), "next");
+    drop(own);
+    drop(next.join().unwrap());
+}
