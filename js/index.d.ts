@@ -47,7 +47,9 @@ export interface ExtendedLockOptions extends LockOptions {
   /**
    * The held lock within which the request is made, whose holder keeps it until the request is
    * over: waits between holders make a deadlock certain. A request that would wait for its own
-   * outer lock fails at once. Null for none; otherwise that of the callback of a `reentrant` lock.
+   * outer lock fails at once. Null for none. Otherwise that of the callback that makes the request
+   * before it awaits; in callbacks of `reentrant` requests, and in all with the environment
+   * variable NAVLOCKS_TRACK_HOLDERS, also after an await.
    */
   within?: ExtendedLock | null;
   /**

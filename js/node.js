@@ -93,6 +93,8 @@ function warn(text) {
 const holders = new AsyncLocalStorage();
 
 const nesting = {
+  /** Whether all callbacks know their lock. The context costs time even where no request nests. */
+  isWanted: isSet('NAVLOCKS_TRACK_HOLDERS'),
   outer: () => holders.getStore(),
   run: (entry, work) => holders.run(entry, work),
 };

@@ -27,7 +27,8 @@
 // message, cause }) of an entry; after a grant perhaps lost(cause). It makes each call in a task of
 // its own and in engine order, and may set entry.loss earlier.
 
-import { joined, some } from '../internal/lists.js';
+import { joined } from '../internal/lists.js';
+import { invokeWithin, nearestHeld, runWithin } from './nesting.js';
 import { addAbortAlgorithm } from './signals.js';
 
 export const PENDING = 0;
@@ -104,10 +105,13 @@ export class Entry {
     return typeof this.scope === 'string' ? this.scope : joined(this.scope);
   }
 
-  /** The entry of the outer lock, while it is held. */
+  /** The nearest outer entry that holds a lock in this lock space. */
   get within() {
-    const { outer } = this;
-    return outer !== undefined && outer.isHeldBy(this.host.transport) ? outer : undefined;
+    return nearestHeld(this.outer, this.host.transport);
+  }
+
+  get isOver() {
+    return this.state === OVER || this.loss !== undefined;
   }
 
   isHeldBy(transport) {
@@ -351,26 +355,6 @@ export class Entry {
   }
 }
 
-/** Returns the nearest held lock, from `entry` outwards, under which a request needs no other. */
-export function covering(entry, scope, request) {
-  for (let outer = entry; outer !== undefined; outer = outer.outer) {
-    const covers = outer.isHeldBy(entry.host.transport) && holdersOf(outer) <= holdersOf(request);
-    if (covers && hasNames(outer.scope, scope)) return outer;
-  }
-  return undefined;
-}
-
-/** The largest number of holders, itself included, beside which a lock is held. */
-function holdersOf({ mode, limit }) {
-  return limit ?? (mode === 'shared' ? Infinity : 1);
-}
-
-function hasNames(outer, scope) {
-  if (typeof outer === 'string') return outer === scope;
-  if (typeof scope === 'string') return some(outer, (name) => name === scope);
-  return !some(scope, (name) => !some(outer, (known) => known === name));
-}
-
 function describe(cause, thief = 'another request') {
   switch (cause) {
     case 'Stolen':
@@ -420,22 +404,22 @@ export class CallbackEntry extends Entry {
   }
 
   begin() {
-    this.#run(this.host.lock(this));
+    this.#run(this.host.lock(this), this);
   }
 
   miss() {
-    this.#run(null);
+    this.#run(null, undefined);
   }
 
   /**
    * Invokes the callback, and releases the lock when the promise of its result settles.
    * https://w3c.github.io/web-locks/#lock-concept
    */
-  async #run(lock) {
+  async #run(lock, entry) {
     const { callback } = this;
     this.callback = undefined;
     try {
-      this.#end(this.succeed, await callback(lock));
+      this.#end(this.succeed, await invokeWithin(entry, callback, lock));
     } catch (reason) {
       this.#end(this.fail, reason);
     }
@@ -458,11 +442,9 @@ export class CallbackEntry extends Entry {
   }
 }
 
-/** A request with a callback in which all requests are made within its lock. */
-export class ReentrantEntry extends CallbackEntry {
+/** A request whose callback knows its lock also after an await. */
+export class CarryingEntry extends CallbackEntry {
   begin() {
-    const { nesting } = this.host;
-    if (nesting === undefined) super.begin();
-    else nesting.run(this, () => super.begin());
+    runWithin(this, () => super.begin());
   }
 }

@@ -6,8 +6,9 @@
 // https://w3c.github.io/web-locks/
 
 import { KeptWeakMap } from '../internal/collections.js';
-import { CallbackEntry, covering, ReentrantEntry, WAIT } from './entry.js';
+import { CallbackEntry, CarryingEntry, WAIT } from './entry.js';
 import { append, each, some } from '../internal/lists.js';
+import { covering, join, runningEntry } from './nesting.js';
 import { listenForAbort } from './signals.js';
 import { createConversions } from './webidl.js';
 
@@ -123,19 +124,19 @@ export function createInterfaces(realm = globalThis) {
 
   function requestSteps(host, scope, options, callback) {
     const wait = checkRequest(host, scope, options);
-    const joined = options.reentrant ? covering(options.outer, scope, options) : undefined;
+    const joined = options.reentrant ? covering(host, options.outer, scope, options) : undefined;
     if (joined !== undefined) return workWithin(joined, callback, () => requestSteps(host, scope, options, callback));
-    const Request = options.reentrant ? ReentrantEntry : CallbackEntry;
+    const Request = options.reentrant || host.nesting?.isWanted ? CarryingEntry : CallbackEntry;
     // Steps 10 to 12 are in the entry.
     return new Request(host, scope, options, wait, callback).submit();
   }
 
   /**
    * Returns the entry of the lock within which a request is made: the one that its options name, or
-   * the one whose callback runs, where an async context knows it.
+   * the one in whose callback the program runs, where that is known.
    */
   function outerOf(host, { within }) {
-    if (within === undefined) return host.nesting?.outer();
+    if (within === undefined) return runningEntry(host);
     if (within === null) return undefined;
     if (!(within instanceof Lock)) throw new TypeError("'within' is not a lock: pass that of a callback, or a handle");
     return entryOf(within);
@@ -149,7 +150,7 @@ export function createInterfaces(realm = globalThis) {
     const work = new Promise((resolve, reject) => {
       runSteps(async () => {
         await undefined;
-        return entry.isHeld ? callback(entry.host.lock(entry)) : otherwise();
+        return entry.isHeld ? join(entry, callback) : otherwise();
       }, resolve, reject);
     });
     entry.keepFor?.(work);

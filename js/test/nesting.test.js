@@ -1,7 +1,11 @@
 // The async context of a reentrant lock: requests in its callback are made within it.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { connect, locks as own } from 'navlocks';
 import { fails } from './outcomes.js';
 import { Service } from './service.js';
@@ -50,14 +54,14 @@ for (const [where, locks] of Object.entries({ 'in the process': own, 'through a 
     assert.deepEqual(order, [1, 1, 2, 2, 3, 3]);
   });
 
-  test(`B07 a callback may request its lock again without waiting for that, ${where}`, async () => {
+  test(`B08 a callback may request its lock again without waiting for that, ${where}`, async () => {
     const turns = [];
     const ended = new Promise((resolve) => {
       const turn = async () => {
         turns.push(turns.length);
         await pause();
         if (turns.length === 3) resolve();
-        else locks.request('ball', turn);
+        else locks.request('ball', { within: null }, turn);
       };
       locks.request('ball', turn);
     });
@@ -65,6 +69,47 @@ for (const [where, locks] of Object.entries({ 'in the process': own, 'through a 
     assert.deepEqual(turns, [0, 1, 2]);
   });
 }
+
+test('B07 every callback knows its lock after an await if the program asks for that', async () => {
+  const program = `
+    import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
+    await locks.request('outer', async () => {
+      await undefined;
+      await locks.request('outer', () => {}).catch(({ cause }) => console.log(cause.code));
+    });
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+    timeout: 60_000,
+    env: { ...process.env, NAVLOCKS_TRACK_HOLDERS: '1' },
+  });
+  assert.equal(stdout, 'deadlock\n');
+});
+
+test('B08 locks that are over are garbage, also in an endless chain of requests from callbacks', async () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc');
+  let first;
+  let last;
+  let finish;
+  const start = () => {
+    // A request keeps its signal.
+    const { signal } = new AbortController();
+    first = new WeakRef(signal);
+    return { signal };
+  };
+  await new Promise((resolve) => {
+    const next = (turn) => {
+      if (turn < 5) own.request(`chain ${turn}`, () => next(turn + 1));
+      else last = own.request('chain', () => new Promise((end) => resolve(finish = end)));
+    };
+    own.request('chain', start(), () => next(0));
+  });
+  await pause();
+  gc();
+  assert.equal(first.deref(), undefined);
+  finish();
+  await last;
+});
 
 test.after(() => {
   service.kill();

@@ -16,7 +16,7 @@ const newest = file('../peers/node_modules/.bin/node');
 const examplesOf = (readme) => [...readFileSync(file(readme), 'utf8').matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code]) => code);
 const examples = [...examplesOf('../README.md'), ...examplesOf('../../README.md')];
 
-test('there are eleven examples', () => assert.equal(examples.length, 11));
+test('there are twelve examples', () => assert.equal(examples.length, 12));
 
 // The folder of the service that an example starts.
 const env = { ...process.env, NAVLOCKS_DIR: join(scratch(), 'own'), NAVLOCKS_BIN: command };

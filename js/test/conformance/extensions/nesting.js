@@ -94,4 +94,47 @@ export const nesting = [
       ok((await inner) > fencingToken);
     },
   },
+  {
+    id: 'B06',
+    title: 'a reentrant request joins no lock of another lock space',
+    async run({ extended: locks, name }) {
+      const other = locks.partition(name('p'));
+      await locks.request(name('a'), async (outer) => {
+        const names = await other.request(outer.name, { reentrant: true, within: outer }, async () => (await other.query()).held);
+        same(names.map((info) => info.name), [outer.name]);
+      });
+    },
+  },
+  {
+    id: 'B04 B08',
+    title: 'a callback that requests its own lock before it awaits gets an error, or waits in turn if it names no lock',
+    async run({ extended: locks, name }) {
+      const a = name('a');
+      await locks.request(a, async (outer) => {
+        const inner = locks.request(a, () => {});
+        const tried = locks.request(a, { ifAvailable: true }, (lock) => lock);
+        const joined = locks.request(a, { reentrant: true }, (lock) => lock.fencingToken);
+        const { cause } = await rejects(inner, 'AbortError');
+        same([cause.code, cause.certain], ['deadlock', true]);
+        same([await tried, await joined], [null, outer.fencingToken]);
+      });
+      let later;
+      await locks.request(a, () => {
+        later = locks.request(a, { within: null }, () => 'later');
+      });
+      equal(await later, 'later');
+    },
+  },
+  {
+    id: 'B08',
+    title: 'a chain of requests that begin in callbacks is within no lock that is over',
+    async run({ extended: locks, name }) {
+      const ended = name('ended');
+      let last;
+      await locks.request(ended, () => {
+        last = locks.request(name('next'), () => locks.request(ended, () => 'granted'));
+      });
+      equal(await last, 'granted');
+    },
+  },
 ];
