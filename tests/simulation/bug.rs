@@ -48,6 +48,12 @@ pub(crate) enum Bug {
     KeepEnded,
     /// A new owner of a slot does not know the sessions of the earlier one.
     ForgetSessions,
+    /// The limit of a claimed lock does not count any more.
+    ForgetLimit,
+    /// A downgrade is a release, so that a writer comes between.
+    ReleaseToDowngrade,
+    /// The longest hold of a claimed lock begins anew.
+    RestartHold,
 }
 
 /// The bug of a world, if it has one, and how often it struck.

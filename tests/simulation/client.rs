@@ -11,10 +11,10 @@ use navlocks_client::{
     Addresses, Begin, Event as Effect, LinkState, Machine, Moment as MachineMoment, Outcome, Over,
     QueryFailure, Settings,
 };
-use navlocks_core::{Name, Scope};
+use navlocks_core::{Mode, Name};
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Line, Moment, RequestNo, Step, Wait, What, Who};
-use navlocks_wire::{self as wire, LocksOf, Names, Question, Reply, RequestKey, ToService};
+use navlocks_wire::{LocksOf, Question, Reply, RequestKey, ToService};
 
 use crate::bug::{Bug, Seeded};
 use crate::errands::{Errand, Errands};
@@ -23,7 +23,7 @@ use crate::services::LinkNo;
 use crate::tally::Tally;
 
 /// A lock may be held for so long beyond its maximum: a message is under way, a service is down.
-const HOLD_SLACK: u64 = 1500;
+pub(crate) const HOLD_SLACK: u64 = 1500;
 
 /// The properties of a client.
 #[derive(Clone)]
@@ -71,6 +71,10 @@ pub(crate) struct Client {
     pub(crate) tally: Tally,
     /// A lock that was held beyond its maximum.
     pub(crate) held_too_long: Option<String>,
+    /// Names whose locks had a maximum hold, with its end.
+    pub(crate) deadlines: Vec<(Arc<str>, u64)>,
+    /// Names that were granted, with the times of request and grant.
+    pub(crate) grants: Vec<(Arc<str>, u64, u64)>,
 }
 
 struct Task {
@@ -93,6 +97,8 @@ struct Asks {
     number: RequestNo,
     /// Its number in the session.
     id: u64,
+    /// When it was made.
+    since: u64,
     errand: Errand,
 }
 
@@ -154,6 +160,8 @@ impl Client {
             lines: Vec::new(),
             tally: Tally::default(),
             held_too_long: None,
+            deadlines: Vec::new(),
+            grants: Vec::new(),
             traits,
         }
     }
@@ -262,8 +270,11 @@ impl Client {
                 );
                 self.rest(task, now, &mut acts);
             }
-            State::Holding { asks, since, until } => {
+            State::Holding { mut asks, since, until } => {
                 self.write(now, asks.number, Step::Still);
+                if asks.errand.shared_after.take_if(|after| now >= since + *after).is_some() {
+                    self.machine.downgrade(asks.id, Mode::Shared);
+                }
                 let max = asks.errand.max_hold.map_or(u64::MAX, |max| since + max + HOLD_SLACK);
                 if now > max {
                     let text = format!("{} holds #{} beyond its maximum", self.who, asks.number);
@@ -309,7 +320,7 @@ impl Client {
             Wait::Force => self.force(task, Name::from(&*errand.names[0]), now).map(|()| 0),
             _ => self
                 .machine
-                .request(request(&errand), task, at(now))
+                .request(errand.request(), task, at(now))
                 .map_err(|it| format!("{it:?}")),
         };
         let id = match made {
@@ -321,7 +332,8 @@ impl Client {
             }
         };
         let (looks, gives_up) = (errand.looks, errand.gives_up);
-        self.tasks[task].state = State::Waiting { asks: Asks { number, id, errand }, looks };
+        self.tasks[task].state =
+            State::Waiting { asks: Asks { number, id, since: now, errand }, looks };
         if looks > 0 || gives_up {
             self.sleep(task, now, 600, acts);
         }
@@ -352,6 +364,11 @@ impl Client {
         let held = Step::Held { token: token.get(), id: self.id(id) };
         self.write(now, asks.number, held);
         self.tally.last_grant = now;
+        if self.traits.records {
+            let name = self.record_name(&asks.errand.names[0]);
+            self.grants.push((name.clone(), asks.since, now));
+            self.deadlines.extend(asks.errand.max_hold.map(|max| (name, now + max)));
+        }
         let until = now + asks.errand.hold;
         self.tasks[task].state = State::Holding { asks, since: now, until };
         let next = until.min(now + self.dice.roll(self.tasks[task].errands.check_every()));
@@ -422,29 +439,5 @@ impl Client {
     /// Returns the id of a request of this session at the service.
     fn id(&self, id: u64) -> Arc<str> {
         format!("{}-{}.{id}", self.sessions, self.machine.session_number()).into()
-    }
-}
-
-fn request(errand: &Errand) -> wire::Request {
-    let names = errand.names.iter().map(|name| &**name);
-    let scope = Scope::new(names).expect("clients ask for a name");
-    wire::Request {
-        id: 0,
-        client: errand.client,
-        names: Names(scope),
-        mode: errand.mode.into(),
-        wait: match errand.wait {
-            Wait::Queue | Wait::AtMost(_) | Wait::Force => navlocks_core::Wait::Queue,
-            Wait::IfAvailable => navlocks_core::Wait::IfAvailable,
-            Wait::Overtake => navlocks_core::Wait::Overtake,
-            Wait::Steal => navlocks_core::Wait::Steal,
-        },
-        tag: None,
-        traceparent: None,
-        token: None,
-        max_hold_ms: errand.max_hold,
-        within: None,
-        place: None,
-        ms: None,
     }
 }

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use navlocks_core::Scope;
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Mode, Wait};
+use navlocks_wire::{self as wire, Names};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -33,6 +35,8 @@ pub(crate) struct Errand {
     pub(crate) looks: u64,
     pub(crate) hold: u64,
     pub(crate) max_hold: Option<u64>,
+    /// The lock becomes a shared one when it was held for so long.
+    pub(crate) shared_after: Option<u64>,
     /// The client of the session.
     pub(crate) client: u64,
 }
@@ -49,7 +53,33 @@ impl Errand {
             looks: 2,
             hold,
             max_hold: None,
+            shared_after: None,
             client: 0,
+        }
+    }
+
+    /// Returns the message.
+    pub(crate) fn request(&self) -> wire::Request {
+        let names = self.names.iter().map(|name| &**name);
+        let scope = Scope::new(names).expect("clients ask for a name");
+        wire::Request {
+            id: 0,
+            client: self.client,
+            names: Names(scope),
+            mode: self.mode.into(),
+            wait: match self.wait {
+                Wait::Queue | Wait::AtMost(_) | Wait::Force => navlocks_core::Wait::Queue,
+                Wait::IfAvailable => navlocks_core::Wait::IfAvailable,
+                Wait::Overtake => navlocks_core::Wait::Overtake,
+                Wait::Steal => navlocks_core::Wait::Steal,
+            },
+            tag: None,
+            traceparent: None,
+            token: None,
+            max_hold_ms: self.max_hold,
+            within: None,
+            place: None,
+            ms: None,
         }
     }
 }
@@ -113,7 +143,11 @@ fn random(dice: &mut Dice) -> Errand {
         1 => (Mode::Exclusive, Wait::Force),
         2 => (Mode::Shared, Wait::Overtake),
         roll => (
-            if shared { Mode::Shared } else { Mode::Exclusive },
+            match (shared, dice.once_in(4)) {
+                (_, true) => Mode::Limited(2),
+                (true, false) => Mode::Shared,
+                (false, false) => Mode::Exclusive,
+            },
             match roll {
                 3..6 => Wait::IfAvailable,
                 6..9 => Wait::AtMost(Duration::from_nanos(dice.roll(TIMEOUT_MAX))),
@@ -127,6 +161,7 @@ fn random(dice: &mut Dice) -> Errand {
     let timed = matches!(wait, Wait::AtMost(_));
     let gives_up = timed || (wait == Wait::Queue && dice.once_in(8));
     let looks = if timed || wait == Wait::Queue { dice.roll(LOOKS) } else { 0 };
-    let (hold, client, max_hold) = (dice.roll(HOLD), dice.roll(2), None);
-    Errand { at: 0, names, mode, wait, gives_up, looks, hold, max_hold, client }
+    let (hold, client) = (dice.roll(HOLD), dice.roll(2));
+    let rest = Errand::new(0, "", hold);
+    Errand { names, mode, wait, gives_up, looks, client, ..rest }
 }

@@ -131,6 +131,24 @@ fn wrong_ends_are_found() {
 }
 
 #[test]
+fn wrong_limits_downgrades_and_holds_are_found() {
+    let two_at_a_time =
+        |at| vec![Errand { mode: Mode::Limited(2), looks: 0, ..Errand::new(at, "a", 9000) }];
+    let reader = of_kind(5000, Mode::Shared, Wait::Queue);
+    let limited = Script::of([two_at_a_time(10), two_at_a_time(400), reader]);
+    let too_many =
+        |it: &Finding| is_violation(it, |it| matches!(it, Violation::TooManyHolders { .. }));
+    hunt(Bug::ForgetLimit, &limited.with(vec![killed(1000)]), too_many);
+    let downgraded = vec![Errand { shared_after: Some(1500), ..Errand::new(10, "a", 6000) }];
+    hunt(Bug::ReleaseToDowngrade, &Script::of([downgraded, waits(800)]), two_holders);
+    let brief = vec![Errand { max_hold: Some(6000), ..Errand::new(10, "a", 30_000) }];
+    let asleep = (5500, Fault::StopClient { client: 0, time: 7000 });
+    let over = |it: &Finding| matches!(it, Finding::HeldTooLong(_));
+    let faults = all_killed(3000).into_iter().chain([asleep]).collect();
+    hunt(Bug::RestartHold, &Script::of([brief, waits(800)]).cluster().with(faults), over);
+}
+
+#[test]
 fn effects_of_strangers_are_found() {
     let stranger = |it: &Finding| matches!(it, Finding::Stranger(_));
     let claim = Script::of([held("a", 6000)]).with(vec![killed(1000)]).strange();

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
-use navlocks_core::Wait;
-use navlocks_wire::{Granted, Request, ToClient, ToService};
+use navlocks_core::{Mode, Wait};
+use navlocks_wire::{Downgrade, Granted, Request, ToClient, ToService};
 
 use crate::bug::{Bug, Seeded};
 use crate::services::ClientNo;
@@ -28,6 +28,8 @@ pub(crate) struct Spoiler {
     bug: Seeded,
     /// Clients that resume a session and have not claimed, with the claimed requests.
     claiming: HashMap<ClientNo, usize>,
+    /// Claimed locks whose limit is forgotten, as soon as their clients send something.
+    unlimited: Vec<(ClientNo, u64)>,
     /// A claimed request that is taken for a new one.
     delayed: Option<Request>,
     /// The table of requests before a steal.
@@ -82,6 +84,12 @@ impl Spoiler {
                 if claims && request.token.is_some() && bug.strikes_once(Bug::RefuseClaim) {
                     request.token = request.token.map(|token| token + 1);
                 }
+                if claims && request.max_hold_ms.is_some() && bug.strikes(Bug::RestartHold) {
+                    request.ms = None;
+                }
+                if claims && matches!(request.mode, Mode::Limited(_)) && bug.is(Bug::ForgetLimit) {
+                    self.unlimited.push((client, request.id));
+                }
                 let waits = request.token.is_none() && request.wait == Wait::Queue;
                 if claims && waits && client == VICTIM && bug.strikes_once(Bug::LoseOrder) {
                     self.delayed = Some(request);
@@ -95,7 +103,17 @@ impl Spoiler {
                 let delayed = delayed.map(ToService::Request);
                 [Some(ToService::Claimed)].into_iter().chain(delayed.map(Some)).collect()
             }
-            message => vec![Some(message)],
+            ToService::Downgrade(Downgrade { id, .. }) if bug.strikes(Bug::ReleaseToDowngrade) => {
+                vec![Some(ToService::End(id))]
+            }
+            message => {
+                let is_of = |(of, _): &mut (ClientNo, u64)| *of == client;
+                let forgotten = self.unlimited.extract_if(.., is_of).map(|(_, id)| {
+                    bug.strikes(Bug::ForgetLimit);
+                    Some(ToService::Downgrade(Downgrade { id, mode: Mode::Shared }))
+                });
+                forgotten.chain([Some(message)]).collect()
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use navlocks_server::hub::Contents;
@@ -9,7 +10,7 @@ use navlocks_tests::check::{Violation, check};
 use navlocks_tests::record::{History, Line, What};
 
 use super::{Phase, World};
-use crate::client::{Client, Traits};
+use crate::client::{Client, HOLD_SLACK, Traits};
 use crate::errands::{Errand, Errands};
 use crate::events::Event;
 use crate::tally::Tally;
@@ -132,6 +133,7 @@ impl World {
             ..Tally::default()
         };
         self.clients.iter().for_each(|client| tally += client.tally);
+        self.look_at_deadlines();
         let too_long = self.clients.iter().filter_map(|it| it.held_too_long.clone());
         self.findings.extend(too_long.map(Finding::HeldTooLong));
         // Tokens of two partitions are not comparable: they may be in two slots.
@@ -152,6 +154,23 @@ impl World {
             history,
             faults: self.faults,
             tally,
+        }
+    }
+
+    /// Finds waiters that were granted long after the maximum hold of the lock before them.
+    fn look_at_deadlines(&mut self) {
+        for holder in &self.clients {
+            for (name, until) in &holder.deadlines {
+                let is_late = |(of, asked, granted): &&(Arc<str>, u64, u64)| {
+                    of == name && asked < until && *granted > until + HOLD_SLACK
+                };
+                let late = self.clients.iter().find_map(|it| it.grants.iter().find(is_late));
+                let text = late.map(|(_, _, granted)| {
+                    let who = &holder.who;
+                    format!("{name}: {who} held it until {granted} and not until {until}")
+                });
+                self.findings.extend(text.map(Finding::HeldTooLong));
+            }
         }
     }
 
