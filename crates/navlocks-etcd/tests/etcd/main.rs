@@ -26,7 +26,7 @@ const SLOTS: u32 = 8;
 const NODE_LEASE: Duration = Duration::from_secs(3);
 
 fn etcd(count: usize) -> EtcdMembers {
-    EtcdMembers::start(count, &[]).unwrap()
+    EtcdMembers::start_in_memory(count).unwrap()
 }
 
 fn address(etcd: &EtcdMembers) -> Address {
