@@ -1,7 +1,7 @@
 // The requests and locks of a session's clients.
 
-import { KeptMap, KeptSet } from '../internal/collections.js';
-import { append, dropFirst } from '../internal/lists.js';
+import { KeptMap } from '../internal/collections.js';
+import { append, dropFirst, each } from '../internal/lists.js';
 import { earliestGrant, holdDeadline, Holds } from './holds.js';
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
 import { Steals } from './steals.js';
@@ -23,8 +23,8 @@ const deliverRefused = (entry, refusal) => entry.refused(refusal);
 
 export class Requests {
   /**
-   * { id, client, entry, stage, token, place, isSent, since, downgrades } by number, in request
-   * order.
+   * { id, client, entry, stage, token, place, isSent, since, downgrades, thief } by number, in
+   * request order. A `thief` is the pending steal whose outcome a grant waits for, or 0.
    */
   #known = new KeptMap();
   /** The locks with a maximum hold. */
@@ -32,8 +32,8 @@ export class Requests {
   #next = 1;
   #pending = 0;
   #steals = new Steals();
-  /** Granted requests that a pending steal of the same client takes: delivered with its outcome. */
-  #crossing = new KeptSet();
+  /** Granted requests, by the pending steal of the same client that takes them: delivered with its outcome. */
+  #crossing = new KeptMap();
   #limits;
   #output;
 
@@ -68,7 +68,7 @@ export class Requests {
     }
     const id = this.#next++;
     entry.id = id;
-    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent, since: now, downgrades: [] };
+    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent, since: now, downgrades: [], thief: 0 };
     if (entry.steal) this.#steals.add(request);
     this.#known.set(id, request);
     this.#wait(1);
@@ -83,7 +83,7 @@ export class Requests {
     this.holds.end(id);
     endDowngrades(request);
     // The service receives a pending steal of the same client before this release.
-    const isStolen = this.#steals.take(request);
+    const isStolen = this.#steals.thiefOf(request) > 0;
     if (isStolen) this.#lose(request.entry, 'Stolen');
     return !isStolen;
   }
@@ -143,9 +143,7 @@ export class Requests {
     request.since = maxHold === undefined ? now : Math.min(earliestGrant(request.since, waited, isFar), now);
     if (maxHold !== undefined) this.holds.begin(id, holdDeadline(request.since, maxHold, isFar));
     this.#endSteal(request);
-    // The service granted this before it received the steal, so the loss may follow.
-    if (this.#steals.take(request)) this.#crossing.add(request);
-    else this.#output.deliver(this.#deliverGranted, request, token);
+    this.#passGrant(request);
   }
 
   /** Notes the place of a pending request in its queue, for a claim. */
@@ -184,7 +182,7 @@ export class Requests {
     const request = this.#known.get(id);
     if (request === undefined) return false;
     const { entry, stage } = request;
-    this.#deliverCrossing(request);
+    if (request.thief > 0) this.#output.deliver(this.#deliverGranted, request, request.token);
     const { downgrades } = request;
     request.downgrades = [];
     this.#forget(request);
@@ -223,7 +221,7 @@ export class Requests {
         this.#doubt(request);
       } else if (request.stage === GRANTED) {
         request.stage = PENDING;
-        this.#crossing.delete(request);
+        request.thief = 0;
         this.#wait(1);
       }
     });
@@ -319,16 +317,23 @@ export class Requests {
     request.entry.granted(token);
   };
 
-  /** Notes the outcome of a steal: grants that it does not take are delivered. */
-  #endSteal(request) {
-    if (!request.entry.steal || !this.#steals.delete(request)) return;
-    this.#crossing.forEach((granted) => {
-      if (!this.#steals.take(granted)) this.#deliverCrossing(granted);
-    });
+  /**
+   * Delivers a grant, unless a pending steal of the same client takes the lock: the service granted
+   * this before it received the steal, so the loss may follow.
+   */
+  #passGrant(request) {
+    const thief = (request.thief = this.#steals.thiefOf(request));
+    if (thief === 0) this.#output.deliver(this.#deliverGranted, request, request.token);
+    else if (this.#crossing.has(thief)) append(this.#crossing.get(thief), request);
+    else this.#crossing.set(thief, [request]);
   }
 
-  #deliverCrossing(request) {
-    if (this.#crossing.delete(request)) this.#output.deliver(this.#deliverGranted, request, request.token);
+  /** Notes the outcome of a steal: grants that waited for it are delivered. */
+  #endSteal(steal) {
+    if (!steal.entry.steal || !this.#steals.delete(steal)) return;
+    const crossing = this.#crossing.get(steal.id) ?? [];
+    this.#crossing.delete(steal.id);
+    each(crossing, (request) => request.thief === steal.id && this.#passGrant(request));
   }
 
   /** Fails a steal that the service may have done. */
@@ -351,7 +356,7 @@ export class Requests {
   #forget(request) {
     this.#known.delete(request.id);
     this.holds.end(request.id);
-    this.#crossing.delete(request);
+    request.thief = 0;
     this.#endSteal(request);
     endDowngrades(request);
     if (request.stage === PENDING) this.#wait(-1);

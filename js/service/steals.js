@@ -30,11 +30,11 @@ export class Steals {
     return wasThere;
   }
 
-  /** Returns whether a pending steal of the same client takes this lock, unless it fails. */
-  take(lock) {
-    let isTaken = false;
-    eachKey(lock, (key) => (isTaken ||= this.#byName.get(key)?.newest > lock.id));
-    return isTaken;
+  /** Returns the newest pending steal of the same client that takes this lock, unless it fails; 0 without one. */
+  thiefOf(lock) {
+    let thief = lock.id;
+    if (this.#byName.size > 0) eachKey(lock, (key) => (thief = Math.max(thief, this.#byName.get(key)?.newest ?? 0)));
+    return thief > lock.id ? thief : 0;
   }
 }
 

@@ -6,13 +6,13 @@ import { NamedEntries } from '../native/entries.js';
 import { Limits } from '../service/limits.js';
 import { Requests } from '../service/requests.js';
 
-/** Returns steals of free names whose reads of their names are counted. */
-function counted(count) {
+/** Returns steals of so many names whose reads of their names are counted. */
+function counted(count, names = count) {
   const counter = { reads: 0 };
   const entries = Array.from({ length: count }, (_, number) => ({
     get scope() {
       counter.reads++;
-      return `${number}`;
+      return `${number % names}`;
     },
     mode: 'exclusive',
     wait: 2,
@@ -42,6 +42,23 @@ test('steals of many free names through a service read each a few times', () => 
     assert.ok(entries.every((entry) => requests.release(entry)));
     assert.equal(requests.size, 0);
   });
+});
+
+test('grants that cross later steals of their client read each name a few times', () => {
+  const reads = [1_000, 4_000].map((count) => {
+    const { counter, entries } = counted(2 * count, count);
+    const told = [];
+    const output = { deliver: (work, entry, value) => told.push([entry, work, value]), wait() {}, check() {} };
+    const requests = new Requests(new Limits(), output);
+    entries.slice(0, count).forEach((entry) => (entry.steal = false));
+    for (const entry of entries) requests.add(0, entry, true, 0);
+    for (const { id } of entries.slice(0, count)) requests.granted({ id, token: id }, false, 0);
+    assert.equal(told.length, 0);
+    for (const { id } of entries.slice(count)) requests.refused(id, { fault: { code: 'limit', message: '' } });
+    assert.equal(told.length, 2 * count);
+    return counter.reads;
+  });
+  assert.ok(reads[0] > 0 && reads[1] < 5 * reads[0], `${reads} reads`);
 });
 
 test('steals of many free names in a worker read each a few times', () => {

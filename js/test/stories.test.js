@@ -13,6 +13,9 @@ import { scratch } from './service.js';
 const FOLDER = fileURLToPath(new URL('../../tests/stories', import.meta.url));
 const SESSION = { session: 1, secret: 's', epoch: 1 };
 
+/** Resolves after all promises that are settled now. */
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+
 /** One story while it is played. */
 class Player {
   #path = join(scratch(), 'socket');
@@ -92,7 +95,7 @@ class Player {
     if (what === 'down') await becomes(this.#locks, 'unreachable');
     else if (what === 'up') await becomes(this.#locks, 'connected');
     else if (what === 'granted') this.#calls.set(label, await call);
-    else if (what === 'waits') assert.equal(await Promise.race([call, new Promise(setImmediate)]), undefined);
+    else if (what === 'waits') assert.equal(await Promise.race([call, soon()]), undefined);
     else if (what === 'downgraded') await call;
     else if (what === 'holds') assert.equal(call.held, true);
     else if (what === 'lost') assert.equal(await lost(call), expected);
