@@ -4,7 +4,7 @@
 import process from 'node:process';
 import { Browsers } from '../test/browser/browsers.js';
 import { startSite } from '../test/browser/site.js';
-import { Service } from '../test/service.js';
+import { Service } from '../test/support/service.js';
 
 const [side, size] = process.argv.slice(2);
 

@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { Browsers } from '../test/browser/browsers.js';
 import { WireClient } from '../test/dashboard/wire-client.js';
-import { Service } from '../test/service.js';
+import { Service } from '../test/support/service.js';
 
 const [side, name, locks, seconds] = process.argv.slice(2);
 const count = Number(locks);

@@ -9,7 +9,7 @@
 import { each } from '../internal/lists.js';
 import { Attempt } from './attempt.js';
 import { KnownSession, stateOf } from './claim.js';
-import { Clients } from './clients.js';
+import { Clients } from './requests/clients.js';
 import { Keepalive, SIGN_OF_LIFE } from './keepalive.js';
 import { Limits } from './limits.js';
 import { CLOSED, DOWN, GAVE_UP, LinkState, REFUSED, SUSPENDED, UP } from './link.js';

@@ -1,5 +1,10 @@
 //! The scheduling example of the explainer, and its answers.
 
+mod scopes;
+mod acquire;
+mod evaluation;
+mod decisions;
+
 use navlocks_core::Wait;
 
 use crate::support::{NOTHING, Table, s, x};

@@ -2,6 +2,11 @@
 //!
 //! `NAVLOCKS_HISTORIES` sets how many (50,000), `NAVLOCKS_SEED` which ones; a failure prints both.
 
+pub(crate) mod arbitrary;
+mod shards;
+mod replay;
+mod fast_path;
+
 use std::fs;
 use std::path::Path;
 
@@ -15,7 +20,9 @@ use navlocks_tests::tally::{KINDS, Tally};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
-use crate::arbitrary::{any_ops, check, counterexample, histories, runner, single_name_ops};
+use crate::histories::arbitrary::{
+    any_ops, check, counterexample, histories, runner, single_name_ops,
+};
 
 #[test]
 fn x20_short_histories_follow_the_model() {

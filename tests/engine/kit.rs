@@ -1,6 +1,11 @@
 //! The spaces of the embedding kit: they notify in engine order, and keep nothing of finished
 //! requests.
 
+mod host;
+mod capi;
+mod holds;
+mod memory;
+
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Sink, Space, SpaceError};
 use navlocks_core::{
     Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,

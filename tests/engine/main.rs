@@ -1,31 +1,14 @@
 //! The engine, compared with the naive model and with each required behaviour.
 
-mod arbitrary;
-mod capi;
 mod histories;
-mod shards;
-mod replay;
+mod kit;
+mod histories;
 
 mod support;
-mod names;
-mod scheduling;
-mod scopes;
-mod if_available;
-mod abort;
-mod timeout;
-mod steal;
-mod limits;
-mod query;
-mod clients;
-mod usage;
-mod memory;
-mod acquire;
+mod standard;
 mod explainer;
-mod evaluation;
-mod decisions;
+mod limits;
+mod explainer;
 mod tokens;
 mod nesting;
-mod fast_path;
 mod kit;
-mod holds;
-mod host;

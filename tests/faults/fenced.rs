@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use navlocks::blocking::block_on;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::nodes::{Nodes, PATIENCE};
+use crate::cluster::nodes::{Nodes, PATIENCE};
 use crate::serve::NAVLOCKS;
 
 #[allow(dead_code, reason = "main is for cargo run")]

@@ -7,9 +7,9 @@ use navlocks::blocking::block_on;
 use navlocks::{Lock, Locks, Mode};
 use navlocks_tests::chaos::Service as _;
 
-use crate::failovers;
+use crate::cluster::failovers;
+use crate::cluster::nodes::{Nodes, PATIENCE};
 use crate::folder::Folder;
-use crate::nodes::{Nodes, PATIENCE};
 use crate::serve::Served;
 
 const LIMIT: u32 = 3;

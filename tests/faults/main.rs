@@ -5,22 +5,16 @@
 //! disturbed.
 #![allow(clippy::print_stdout, reason = "seed and counts, shown when a test has failed")]
 
-mod handwritten;
-mod violations;
-mod no_violations;
+mod checker;
 
 mod folder;
-mod records;
 mod processes;
 mod served;
 mod serve;
 mod restarted;
 mod outages;
 
-mod nodes;
-mod failovers;
+mod cluster;
 mod limits;
-mod storage;
 mod fenced;
-mod clustered;
 mod example;

@@ -50,7 +50,7 @@ const IDS: [(&str, usize, u32, u32); 24] = [
 const SURFACES: [&str; 5] = ["engine", "Rust", "service", "Node", "browser"];
 
 /// The surfaces on which the tests of a file run. The first path that fits counts.
-const RUNS_ON: [(&str, &[&str]); 25] = [
+const RUNS_ON: [(&str, &[&str]); 21] = [
     ("crates/navlocks-core/", &["engine"]),
     ("tests/engine/", &["engine"]),
     ("tests/conformance/body/", &["Rust", "service"]),
@@ -65,18 +65,14 @@ const RUNS_ON: [(&str, &[&str]); 25] = [
     ("js/test/conformance/lineage/databases.js", &["browser"]),
     ("js/test/conformance/", &["service", "Node", "browser"]),
     // A simulated page in Node is no browser.
-    ("js/test/browser.test.js", &[]),
-    ("js/test/pages", &["browser"]),
-    ("js/test/companion", &["browser"]),
-    ("js/test/intrinsics", &["browser"]),
-    ("js/test/partitions", &["browser"]),
-    ("js/test/prerendering", &["browser"]),
-    ("js/test/origins", &["service", "browser"]),
-    ("js/test/claims", &["service", "Node"]),
-    ("js/test/nesting", &["service", "Node"]),
-    ("js/test/outages", &["service", "Node"]),
-    ("js/test/restarts", &["service", "Node"]),
-    ("js/test/service", &["service", "Node"]),
+    ("js/test/pages/browser.test.js", &[]),
+    ("js/test/pages/origins", &["service", "browser"]),
+    ("js/test/pages/", &["browser"]),
+    ("js/test/service/claims", &["service", "Node"]),
+    ("js/test/service/nesting", &["service", "Node"]),
+    ("js/test/service/outages", &["service", "Node"]),
+    ("js/test/service/restarts", &["service", "Node"]),
+    ("js/test/service/service", &["service", "Node"]),
     ("js/test/", &["Node"]),
 ];
 

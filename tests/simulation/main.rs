@@ -18,7 +18,7 @@ mod plan;
 mod scale;
 mod seeded;
 mod services;
-mod spoiler;
+mod services;
 mod stranger;
 mod tally;
 mod errands;

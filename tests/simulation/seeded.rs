@@ -9,7 +9,7 @@ use crate::errands::Errand;
 use crate::folder::Tables;
 use crate::histories::{about, is_violation};
 use crate::plan::Script;
-use crate::spoiler::POISON;
+use crate::services::spoiler::POISON;
 use crate::world::Fault;
 use crate::world::{Finding, Plan, play};
 

@@ -1,6 +1,8 @@
 //! The services: shipped hubs, with a state folder or with slots of a cluster, and their
 //! connections. The shell around them does what the shipped one does with sockets.
 
+pub(crate) mod spoiler;
+
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,7 @@ use navlocks_wire::{Fault, Hello, ToClient};
 use crate::bug::{Bug, Seeded};
 use crate::etcd::{Answer, Call, Etcd, Incarnation, OwnedSlot};
 use crate::member::Member;
-use crate::spoiler::Spoiler;
+use crate::services::spoiler::Spoiler;
 
 /// A client, by its index in the world.
 pub(crate) type ClientNo = usize;

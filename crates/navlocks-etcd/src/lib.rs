@@ -9,43 +9,27 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod agreement;
-mod batch;
-mod belief;
+mod keys;
+mod slots;
 mod clock;
-mod compaction;
 mod config;
-mod driver;
-mod ended;
+mod members;
 mod error;
-mod hashing;
-mod hearing;
-mod inspection;
-mod key;
-mod member;
 mod node;
-mod plan;
-mod record;
-mod renewal;
-mod renewer;
-mod sighting;
-mod slot;
-mod store;
-mod takeover;
 mod view;
 
 pub use address::{Address, TlsFiles};
 pub use clock::{BootClock, Clock, Moment, belief};
 pub use config::{Config, Known};
-pub use driver::Event;
-pub use ended::Ended;
 pub use error::Error;
-pub use inspection::{ClusterView, Health, Inspection, NodeView, SlotView};
-pub use member::Member;
+pub use keys::record::Incarnation;
+pub use members::driver::Event;
+pub use members::inspection::{ClusterView, Health, Inspection, NodeView, SlotView};
+pub use members::member::Member;
 pub use navlocks_server::cluster::{
     Change, ChangeNumber, Epoch, Inherited, Registry, SessionKey, SessionRecord, TakenRecord,
     slot_of,
 };
 pub use node::Node;
-pub use record::Incarnation;
-pub use slot::OwnedSlot;
+pub use slots::ended::Ended;
+pub use slots::slot::OwnedSlot;

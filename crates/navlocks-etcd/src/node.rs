@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use crate::clock::{BootClock, Clock};
 use crate::config::Config;
-use crate::driver::Event;
 use crate::error::Error;
-use crate::inspection::ClusterView;
-use crate::member::Member;
+use crate::members::driver::Event;
+use crate::members::inspection::ClusterView;
+use crate::members::member::Member;
 
 /// Between two attempts to join again, at first and later.
 const PAUSE_MIN: Duration = Duration::from_millis(100);

@@ -7,8 +7,8 @@ use etcd_client::{GetResponse, KeyValue};
 
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::key::Keys;
-use crate::record::{self, ClusterRecord, Incarnation, NodeRecord, SlotRecord};
+use crate::keys::key::Keys;
+use crate::keys::record::{self, ClusterRecord, Incarnation, NodeRecord, SlotRecord};
 
 /// A node's key.
 #[derive(Clone, Debug, PartialEq, Eq)]

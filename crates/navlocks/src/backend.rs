@@ -8,6 +8,9 @@
 //!                └─ remote/                a session with a service
 //! ```
 
+pub(crate) mod extras;
+pub(crate) mod inbox;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +20,10 @@ use navlocks_core::{
     Blockers, ClientId, Explained, FencingToken, LockManager, Mode, Name, Request, RequestId, Scope,
 };
 
+use crate::backend::extras::Extras;
+use crate::backend::inbox::Inboxes;
 use crate::connection::Connection;
 use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
-use crate::extras::Extras;
-use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, Waits};
 
 /// A lock space, as its clients use it. No method blocks; wakers run after unlocking.

@@ -95,13 +95,11 @@ compile_error!(
 // In reading order: locks, a request, its guard, questions and events, the backends.
 mod locks;
 mod request;
-mod reentrant;
-mod extras;
-mod future;
-mod timer;
+mod request;
+mod backend;
 mod lock;
 mod connection;
-mod watch;
+mod lock;
 mod error;
 mod query;
 pub mod events;
@@ -110,15 +108,12 @@ mod election;
 pub mod deadlock;
 pub mod blocking;
 mod owner;
-mod drain;
-mod place;
+mod owner;
 mod backend;
 mod local;
 #[cfg(feature = "client")]
 mod remote;
-mod inbox;
-mod wakes;
-mod clock;
+mod sync;
 mod sync;
 // The older APIs and release styles, on the same engine.
 pub mod lineage;
@@ -130,7 +125,7 @@ pub use error::{
     DowngradeError, LossCause, QueryError, Refusal, RequestError, RequestErrorKind, Thief,
 };
 pub use events::{Event, EventKind};
-pub use future::{RequestFuture, TryRequestFuture};
+pub use lock::watch::{ConnectionWatch, LossWatch};
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
@@ -140,15 +135,15 @@ pub use navlocks_core::{
 #[cfg(feature = "client")]
 pub use query::UnclaimedSession;
 pub use query::{PartitionSnapshot, Place, RequestInfo, Snapshot, Waits};
-pub use reentrant::{Entered, Reentrant};
 #[cfg(feature = "client")]
 #[doc(hidden)]
 pub use remote::service_dir; // for the command
 #[cfg(feature = "client")]
 pub use remote::{Connect, ConnectError, Greeting};
+pub use request::future::{RequestFuture, TryRequestFuture};
+pub use request::reentrant::{Entered, Reentrant};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
-pub use watch::{ConnectionWatch, LossWatch};
 
 /// Documentation alone: this module is in no build.
 #[cfg(any(doc, doctest))]

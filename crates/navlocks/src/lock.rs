@@ -1,5 +1,7 @@
 //! A lock that is held.
 
+pub(crate) mod watch;
+
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::{Pin, pin};
@@ -10,8 +12,8 @@ use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::backend::{Grant, Watched};
 use crate::error::{DowngradeError, LossCause, QueryError};
+use crate::lock::watch::LossWatch;
 use crate::owner::Owner;
-use crate::watch::LossWatch;
 
 /// A lock that is held. Dropping it releases it, also in a panic.
 ///

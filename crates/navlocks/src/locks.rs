@@ -12,14 +12,14 @@ use crate::deadlock::Cycle;
 use crate::error::QueryError;
 use crate::local::Space;
 use crate::lock::Lock;
+use crate::lock::watch::ConnectionWatch;
+use crate::owner::place::{Member, Place};
 use crate::owner::{Client, Owners};
-use crate::place::{Member, Place};
 use crate::query::{self, PartitionSnapshot, Snapshot};
 #[cfg(feature = "client")]
 use crate::remote::{Connect, ConnectError, Greeting};
 use crate::request::Request;
 use crate::stream::Events;
-use crate::watch::ConnectionWatch;
 
 /// Locks by name, and one client that requests them.
 ///

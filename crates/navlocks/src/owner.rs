@@ -3,18 +3,21 @@
 //! Every request and every lock counts as an owner. Threads that share one counter slow each other
 //! down, so each shard has a counter of its own.
 
+mod drain;
+pub(crate) mod place;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 
 use navlocks_core::{ClientId, Scope};
 
+use crate::backend::inbox::Inboxes;
 use crate::backend::{SHARDS, Sender, shard_of};
-use crate::drain::Drain;
-use crate::inbox::Inboxes;
-use crate::place::{Member, Place};
+use crate::owner::drain::Drain;
+use crate::owner::place::{Member, Place};
+use crate::sync::wakes::wake_all;
 use crate::sync::{AtomicBool, AtomicU64};
-use crate::wakes::wake_all;
 
 /// A client, known to its lock space as long as it has an owner.
 pub(crate) struct Client {

@@ -1,5 +1,9 @@
 //! A request before it is sent: scope, mode, and how to wait.
 
+pub(crate) mod future;
+pub(crate) mod reentrant;
+mod timer;
+
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -8,10 +12,10 @@ use std::time::Duration;
 
 use navlocks_core::{Mode, RequestId, Scope, Wait};
 
+use crate::backend::extras::Extras;
 use crate::backend::{Answer, Blocking};
 use crate::blocking::block_on;
 use crate::error::{RequestError, RequestErrorKind};
-use crate::extras::Extras;
 use crate::lock::Lock;
 use crate::owner::Owner;
 

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
+use crate::backend::inbox::Inboxes;
 use crate::events::{Event, Gap};
-use crate::inbox::Inboxes;
 use crate::owner::Client;
 
 /// The most events that a stream keeps for a slow subscriber, unless it sets another

@@ -1,5 +1,8 @@
 //! The primitives around the engine: std's, or those of the model checker.
 
+pub(crate) mod wakes;
+pub(crate) mod clock;
+
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     Mutex, MutexGuard,

@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import * as playwright from 'playwright-core';
-import { scratch } from '../service.js';
-import { soaks } from '../soak.js';
+import { scratch } from '../support/service.js';
+import { soaks } from '../support/soak.js';
 import { INSECURE_HOST } from './site.js';
 
 /** Returns the program of a browser, and the reason why it is missing; false if it is there. */

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Browsers } from '../browser/browsers.js';
-import { command, scratch } from '../service.js';
+import { command, scratch } from '../support/service.js';
 import { WireClient } from './wire-client.js';
 
 const folder = process.argv[2] ?? fileURLToPath(new URL('../../../docs/dashboard', import.meta.url));

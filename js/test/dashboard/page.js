@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { command } from '../service.js';
+import { command } from '../support/service.js';
 
 /** `navlocks dashboard` for the service at a Unix socket. */
 export class Dashboard {

@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Browsers } from '../browser/browsers.js';
-import { Service } from '../service.js';
+import { Service } from '../support/service.js';
 import { Dashboard } from './page.js';
 import { startScene } from './scene.js';
 

@@ -1,8 +1,8 @@
 // The common part of the providers of a service.
 
 import { connect, Lock, LockHandle, LockManager } from 'navlocks';
-import { isAgent, startAgent } from '../processes.js';
-import { commonUrl } from '../service.js';
+import { isAgent, startAgent } from '../support/processes.js';
+import { commonUrl } from '../support/service.js';
 
 /**
  * Leases over TCP: long for the test, which may be slow, and short for agents, which are killed.

@@ -1,7 +1,7 @@
 // The public tests in a real browser, on navlocks or on its own locks.
 
 import { Browsers } from '../browser/browsers.js';
-import { Service } from '../service.js';
+import { Service } from '../support/service.js';
 import { bundle } from './bundle.js';
 import { pages } from './checkout.js';
 import { subtestsOf } from './results.js';

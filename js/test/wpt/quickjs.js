@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { scratch } from '../service.js';
+import { scratch } from '../support/service.js';
 import { root, scripts, scriptsOf } from './checkout.js';
 import { subtestsOf } from './results.js';
 

@@ -20,7 +20,7 @@ const { kinds, soakedKinds } = await import('../browser/browsers.js');
 const { runInPages } = await import('./pages.js');
 const { runInNode } = await import('./node.js');
 const { buildRuntime, runInQuickJs } = await import('./quickjs.js');
-const { Service } = await import('../service.js');
+const { Service } = await import('../support/service.js');
 
 const withNative = process.env.NAVLOCKS_WPT !== 'ours';
 const part = process.argv[2] ?? '';

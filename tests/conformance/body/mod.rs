@@ -5,10 +5,9 @@ use navlocks::DeadlockPolicy;
 use super::Arm;
 use crate::backend::Backend;
 
-mod callbacks;
+mod tasks;
 mod aborts;
 mod steals;
-mod guards;
 mod contention;
 mod clients;
 mod queries;
@@ -21,8 +20,6 @@ mod downgrades;
 mod holds;
 mod elections;
 mod transactions;
-mod wakers;
-mod runtimes;
 
 /// Makes a lock space that ignores deadlocks.
 fn start() -> Arm {

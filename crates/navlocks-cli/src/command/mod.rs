@@ -1,36 +1,15 @@
 //! The subcommands. Their definitions are the help, the completions and the manual at once.
 
-mod acquire;
-mod cluster;
+mod locking;
+mod services;
 mod completions;
-mod dashboard;
-mod doctor;
+mod views;
 mod duration;
-mod etcd;
-mod graph;
-mod joining;
-mod json;
-mod leader;
-mod lock;
 mod man;
 mod names;
-mod query;
-mod queues;
-pub(crate) mod recovery;
-mod release;
-mod run;
-mod screen;
-mod serve;
-mod steal;
-mod stop;
-mod table;
 mod target;
 mod time;
-mod unlock;
 mod usage;
-mod waits;
-mod watch;
-mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,26 +40,26 @@ struct Cli {
 #[command(name = "run")]
 struct OnlyRun {
     #[command(flatten)]
-    run: run::Run,
+    run: locking::run::Run,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::Run),
-    Lock(Box<lock::Lock>),
-    Unlock(unlock::Unlock),
-    Query(query::Query),
-    Watch(watch::Watch),
-    Why(why::Why),
-    Graph(graph::Graph),
-    Dashboard(dashboard::Dashboard),
-    Leader(leader::Leader),
-    Steal(steal::Steal),
-    Release(release::Release),
-    Serve(Box<serve::Serve>),
-    Stop(stop::Stop),
-    Doctor(doctor::Doctor),
-    Cluster(cluster::Cluster),
+    Run(locking::run::Run),
+    Lock(Box<locking::lock::Lock>),
+    Unlock(locking::unlock::Unlock),
+    Query(views::query::Query),
+    Watch(views::watch::Watch),
+    Why(views::why::Why),
+    Graph(views::graph::Graph),
+    Dashboard(services::dashboard::Dashboard),
+    Leader(locking::leader::Leader),
+    Steal(locking::steal::Steal),
+    Release(locking::release::Release),
+    Serve(Box<services::serve::Serve>),
+    Stop(services::stop::Stop),
+    Doctor(views::doctor::Doctor),
+    Cluster(services::cluster::Cluster),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -139,7 +118,7 @@ pub(crate) fn perform(arguments: Vec<OsString>) -> u8 {
 
 /// Performs `navlocks serve`, which takes settings from the environment and a file, too.
 fn perform_serve(typed: &[OsString]) -> Result<u8, Failure> {
-    let completed = serve::settings::complete(typed)?;
+    let completed = services::serve::settings::complete(typed)?;
     match parse(&completed.arguments) {
         Ok(command) => command.perform(typed),
         Err(error) => usage::explain(&error, typed).map_err(|failure| {

@@ -10,8 +10,9 @@ use navlocks::{
 };
 use navlocks_wire::{FaultCode, RequestKey};
 
-use super::waits::quoted;
-use super::{duration, recovery};
+use super::duration;
+use super::services::recovery;
+use super::views::waits::quoted;
 use crate::exit::{Exit, Failure};
 use crate::service_dir::{Found, ServiceDir};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use navlocks::{Locks, Mode, Place, QueryError, RequestInfo, Scope};
 use tokio::time::{sleep, timeout};
 
-use crate::command::{recovery, say, short};
+use crate::command::services::recovery;
+use crate::command::{say, short};
 use crate::printer::{self, Harmless};
 
 /// The time before the first line, and between two updates.

@@ -11,7 +11,7 @@ use futures_timer::Delay;
 use navlocks_core::RequestId;
 
 use super::space::Space;
-use crate::wakes::Wakes;
+use crate::sync::wakes::Wakes;
 
 /// The live requests of a shard that have a maximum hold. Empty most of the time, and then free of
 /// cost.

@@ -15,14 +15,14 @@ use navlocks_core::{
 use super::holds::Holds;
 use super::watchers::Watchers;
 use crate::backend::Watched;
-use crate::clock::Moment;
+use crate::backend::extras::Extras;
+use crate::backend::inbox::Inboxes;
 use crate::error::{DowngradeError, LossCause};
 use crate::events::{Event, EventKind};
-use crate::extras::Extras;
-use crate::inbox::Inboxes;
 use crate::query::{Place, RequestInfo};
 use crate::sync::AtomicU64;
-use crate::wakes::Wakes;
+use crate::sync::clock::Moment;
+use crate::sync::wakes::Wakes;
 
 /// The state behind one mutex.
 #[derive(Debug)]

@@ -27,13 +27,13 @@ use navlocks_core::{
 
 use super::registry::Registry;
 use super::shard::Shard;
+use crate::backend::extras::Extras;
+use crate::backend::inbox::Inboxes;
 use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
-use crate::clock::Moment;
 use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
-use crate::extras::Extras;
-use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot, Waits};
+use crate::sync::clock::Moment;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 
 /// One partition, shared by its clients.

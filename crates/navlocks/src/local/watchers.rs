@@ -6,7 +6,7 @@ use std::task::Waker;
 use navlocks_core::RequestId;
 
 use crate::backend::Watched;
-use crate::wakes::Wakes;
+use crate::sync::wakes::Wakes;
 
 /// The watchers of a shard, by lock. Empty most of the time, and then free of cost.
 #[derive(Debug, Default)]

@@ -11,16 +11,16 @@ use navlocks_client::{LinkState, Outcome};
 use navlocks_core::{Blockers, ClientId, Explained, Mode, Name, Request, RequestId};
 use navlocks_wire::{self as wire, LocksOf, Question, Reply as Answered, RequestKey, WaitsOf};
 
-use super::clock;
+use super::driver::clock;
+use super::driver::runtime::DriverRuntime;
 use super::partitions::Partitions;
-use super::runtime::DriverRuntime;
 use super::wakers::{Session, Tasks};
+use crate::backend::extras::Extras;
+use crate::backend::inbox::Inboxes;
 use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::connection::Connection;
 use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
-use crate::extras::Extras;
-use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, UnclaimedSession, Waits};
 
 /// How long the last user of a connection waits until the service knows.

@@ -10,9 +10,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use super::backend::Handle;
 use super::begin::{self, Attempts};
+use super::driver::runtime::DriverRuntime;
 use super::errors::ConnectError;
 use super::open::shut_down;
-use super::runtime::DriverRuntime;
 use super::user_service::{self, Start};
 use navlocks_client::{Addresses, Begin, Settings as Session, Url};
 

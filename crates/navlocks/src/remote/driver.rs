@@ -1,5 +1,9 @@
 //! The driver: the task that carries out the commands of a session's machine.
 
+mod alarm;
+pub(crate) mod runtime;
+pub(crate) mod clock;
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,8 +14,6 @@ use navlocks_client::{Begin, Command, Machine, Moment};
 use navlocks_wire as wire;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::alarm::Alarm;
-use super::clock;
 use super::connect::Options;
 use super::dial::{Dialed, Link, dial, open};
 use super::errors::{ConnectError, broken};
@@ -19,6 +21,8 @@ use super::open::shut_down;
 use super::secret;
 use super::user_service;
 use super::wakers::{Next, Session, Tasks};
+use crate::remote::driver::alarm::Alarm;
+use crate::remote::driver::clock;
 
 /// A task that owns the connection of a session, and connects again.
 pub(super) struct Driver {

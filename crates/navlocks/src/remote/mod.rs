@@ -23,12 +23,10 @@ mod partitions;
 mod wakers;
 mod presence;
 mod convert;
-mod clock;
 mod driver;
-mod alarm;
+mod driver;
 mod dial;
 mod zero_rtt;
-mod runtime;
 mod secret;
 
 pub(crate) use backend::Handle;

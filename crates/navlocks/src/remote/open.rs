@@ -13,8 +13,8 @@ use navlocks_client::Begin;
 use super::backend::Handle;
 use super::begin;
 use super::connect::Connect;
+use super::driver::runtime::DriverRuntime;
 use super::errors::ConnectError;
-use super::runtime::DriverRuntime;
 
 /// The second step of a connection that [`Connect::open`] has begun: the hello is sent when this is
 /// first polled.

@@ -13,13 +13,14 @@ use navlocks_client::{Begin, Command, Event, LinkState, Machine, Moment};
 use navlocks_wire::{Question, Reply, ToClient};
 
 use super::connect::Options;
+use super::driver::clock;
 use super::presence::Presence;
-use super::{clock, user_service};
+use super::user_service;
 use crate::backend::Watched;
+use crate::backend::inbox::Inboxes;
 use crate::connection::Connection;
 use crate::error::QueryError;
-use crate::inbox::Inboxes;
-use crate::wakes::Wakes;
+use crate::sync::wakes::Wakes;
 
 /// The session that the users of a connection and its driver share. It outlives connections, and
 /// sessions of the service.

@@ -1,5 +1,10 @@
 //! The first connection, its state, and watches that outlive the scope in which they were made.
 
+mod handshake;
+mod zero_rtt;
+mod refusals;
+mod bad_peers;
+
 use std::future::IntoFuture as _;
 use std::time::Duration;
 

@@ -1,5 +1,10 @@
 //! Leases: how long a client keeps its locks without an answer of the service.
 
+mod stopping;
+mod forgetting;
+mod presence;
+mod unix;
+
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -6,29 +6,18 @@
 mod peer;
 mod client;
 
-mod handshake;
-mod zero_rtt;
+mod connection;
 mod answers;
 mod resuming;
 mod streams;
-mod forgetting;
 mod leases;
-mod stopping;
-mod claiming;
-mod ends_before_claims;
-mod moving;
-mod clusters;
-mod presence;
-mod restarting;
-mod unix;
-mod unreachable;
+mod leases;
+mod resuming;
 mod connection;
-mod refusals;
 mod stealing;
 mod dropping;
 mod leaving;
 mod runtimes;
-mod bad_peers;
 
 use std::future::Future;
 use std::panic::resume_unwind;

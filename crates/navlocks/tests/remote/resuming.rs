@@ -1,5 +1,12 @@
 //! A connection that breaks, and a session that is resumed over the next one.
 
+mod claiming;
+mod ends_before_claims;
+mod restarting;
+mod clusters;
+mod moving;
+mod unreachable;
+
 use navlocks::{LossCause, RequestErrorKind};
 use navlocks_wire::{Open, Over, RequestKey, ToClient, ToService};
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
-import { columnsOfPage } from '../../peers-table.js';
+import { columnsOfPage } from '../../package/peers-table.js';
 import { casesFor, compared, groups } from '../cases.js';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));

@@ -1,0 +1,6 @@
+//! Clusters of real nodes on a real etcd.
+
+mod clustered;
+pub(crate) mod failovers;
+pub(crate) mod nodes;
+mod storage;

@@ -1,0 +1,4 @@
+//! Documents name what exists.
+
+mod readme;
+mod restarts_page;
