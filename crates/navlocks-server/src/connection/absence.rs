@@ -108,7 +108,7 @@ async fn let_go_after(earlier: Duration, hub: SharedHub) {
 async fn end_found(shared: Rc<Shared>, hub: SharedHub) {
     let mut pause = LOOK_MIN;
     loop {
-        let local: Vec<u32> = hub.borrow().found.local().map(|it| it.number).collect();
+        let local = hub.borrow().unclaimed_local();
         for some in local.chunks(LOOKS_PER_TURN) {
             if hub.borrow().is_retired() {
                 return;
@@ -141,9 +141,9 @@ async fn end_found(shared: Rc<Shared>, hub: SharedHub) {
 /// Ends those of these unclaimed sessions whose processes are gone.
 fn end_gone(hub: &mut Hub, sessions: &[u32]) {
     for &number in sessions {
-        let Some(record) = hub.found.get(number).map(|it| &it.record) else { continue };
-        let presence = hub.registry.presence(number).filter(|_| record.present);
-        let lives = match (presence, record.process) {
+        let Some(session) = hub.sessions.get(number) else { continue };
+        let presence = hub.registry.presence(number).filter(|_| session.present);
+        let lives = match (presence, session.peer.process) {
             (Some(path), _) => is_present(&path),
             (None, process) => process.is_some_and(|process| process.is_alive()),
         };

@@ -170,7 +170,7 @@ impl Shared {
 
     /// Returns true if there is no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
-        let is_idle = |hub: &Hub| hub.sessions.len() == 0 && hub.found.is_over();
+        let is_idle = |hub: &Hub| hub.sessions.len() == 0 && !hub.found.hides_holders();
         self.connections() == 0 && self.hubs.all().iter().all(|hub| is_idle(&hub.borrow()))
     }
 

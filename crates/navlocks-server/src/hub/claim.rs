@@ -17,9 +17,9 @@ use navlocks_wire::{
 use super::Hub;
 use super::backlog::Ending;
 use super::partitions::{NewRequest, PartitionIndex};
-use super::sessions::{Claim, Client, Known, Peer, Secret, Session};
+use super::sessions::{Client, Known, Peer, Secret};
 use super::verdict::{Verdict, judge};
-use crate::store::{RequestRecord, RequestState, SessionRecord, Slot};
+use crate::store::{RequestRecord, RequestState, Slot};
 
 /// The largest age of a request that a client can claim: a year.
 const AGE_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -37,51 +37,37 @@ impl Hub {
         now: Instant,
     ) -> Result<u32, Fault> {
         let number = resume.session;
-        let secret = self.prove(peer, resume).ok_or_else(unknown_session)?;
+        if !self.is_own(peer, resume) {
+            return Err(unknown_session());
+        }
         if resume.epoch > self.store.epoch() {
             return Err(self.outdated(resume));
         }
         // The timer may be late, but what a client can rely on is not.
-        if self.end_if_lapsed(number, now) {
-            return Err(unknown_session());
-        }
-        let session = self.sessions.get_mut(number);
-        if let Some(earlier) = session.and_then(|session| session.outbox.take()) {
+        self.check_lease(number, now);
+        let session = self.sessions.get_mut(number).ok_or_else(unknown_session)?;
+        if let Some(earlier) = session.outbox.take() {
             let text = "the session goes on over another connection";
             earlier.end(Fault::new(FaultCode::Replaced, text));
         }
-        if self.sessions.get(number).is_some_and(|session| session.claim.is_some()) {
-            // Its claim got lost with a connection, and begins anew.
-            self.abandon_claim(number, now);
+        if session.absent.is_none() {
+            self.metrics.resumed_sessions.inc();
+            session.begin_naming();
+            return Ok(number);
         }
-        match self.sessions.get_mut(number) {
-            Some(session) => {
-                self.metrics.resumed_sessions.inc();
-                session.begin_naming();
-            }
-            None => self.begin_claim(peer, number, secret, now),
-        }
+        // An earlier claim may have got lost with a connection, and begins anew.
+        self.abandon_claim(number, now);
+        self.begin_claim(peer, number, now);
         Ok(number)
     }
 
-    /// Returns the secret of a session if the peer proves that the session is its own. Nothing
-    /// changes before that, whatever a stranger sends.
-    fn prove(&self, peer: &Peer, resume: &Resume) -> Option<Secret> {
-        let shown = Secret::read(&resume.secret)?;
-        let is_own = if let Some(session) = self.sessions.get(resume.session) {
-            session.secret.is(&resume.secret) && session.peer.is_same_party(peer)
-        } else {
-            let record = &self.found.get(resume.session)?.record;
-            match record.proof.is_empty() {
-                true => {
-                    let secret = Secret::from_bytes(record.secret);
-                    secret.is(&resume.secret) && record.party == self.party(peer)
-                }
-                // The registry of a slot has no secrets.
-                false => shown.proves(&peer.party(), &record.proof),
-            }
-        };
-        is_own.then_some(shown)
+    /// Returns true if the peer proves that a session is its own. Nothing changes before that,
+    /// whatever a stranger sends.
+    fn is_own(&self, peer: &Peer, resume: &Resume) -> bool {
+        let (session, shown) = (self.sessions.get(resume.session), Secret::read(&resume.secret));
+        session.zip(shown).is_some_and(|(session, shown)| {
+            session.owner.is(&shown, &peer.party(), self.party(peer))
+        })
     }
 
     /// A client has proven its session and knows a later service than this one.
@@ -93,23 +79,6 @@ impl Hub {
         }
         tracing::error!(session, epoch, "a client knows a later service: was old state put back?");
         unknown_session()
-    }
-
-    /// Ends a session whose lease has passed. Returns false if it has not.
-    fn end_if_lapsed(&mut self, number: u32, now: Instant) -> bool {
-        if let Some(session) = self.sessions.get(number) {
-            let heard = now.saturating_duration_since(session.heard);
-            let is_over = session.lease.is_some_and(|lease| heard > lease);
-            if is_over {
-                self.lapse(number, now);
-            }
-            return is_over;
-        }
-        let is_over = self.found.get(number).is_some_and(|unclaimed| unclaimed.is_lapsed(now));
-        if is_over {
-            self.end_unclaimed(number, now);
-        }
-        is_over
     }
 
     /// Ends the clients and requests that the client of a living session has not named.
@@ -200,21 +169,11 @@ impl Hub {
     }
 
     /// Takes up a session of an earlier service whose client has proven that it is its own.
-    pub(super) fn begin_claim(
-        &mut self,
-        peer: &Rc<Peer>,
-        number: u32,
-        secret: Secret,
-        now: Instant,
-    ) {
-        let Some(unclaimed) = self.found.get(number) else { return };
-        let SessionRecord { slot, lease, present, .. } = unclaimed.record;
-        let share = self.common.shares.borrow_mut().of(peer);
-        let mut session = Session::new(peer.clone(), share.clone(), secret, lease, now);
-        (session.slot, session.present) = (slot, present);
-        session.claim = Some(Claim::new(share, now));
-        self.sessions.insert_claimed(number, session);
-        self.found.begin_claim(number, &mut self.registry);
+    fn begin_claim(&mut self, peer: &Rc<Peer>, number: u32, now: Instant) {
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        session.begin_claim(peer, self.common.shares.borrow_mut().of(peer), now);
+        // From now on its client may count its lease anew.
+        self.registry.set_until(session.slot, 0);
     }
 
     /// Takes one request of a claim that is not whole yet. One for which there is no room is lost
@@ -257,17 +216,17 @@ impl Hub {
             && let Some(claim) = session.claim.as_mut().filter(|it| !it.is_whole)
         {
             claim.is_whole = true;
-            self.found.end_claim(number);
+            self.found.claimed += 1;
             self.check_grace(now);
             return Ok(());
         }
-        let Some(claim) = session.claim.take() else { return self.end_unnamed(number, now) };
-        let Some(unclaimed) = self.found.take(number) else { return Err(unknown_session()) };
-        self.metrics.reclaimed_sessions.inc();
-        let mut records = unclaimed.requests;
+        let Some((claim, absent)) = self.take_claim(number) else {
+            return self.end_unnamed(number, now);
+        };
+        let mut records = absent.requests;
         for request in claim.into_values(now) {
             let record = records.remove(&request.id);
-            let thief = unclaimed.thieves.get(&request.id).cloned();
+            let thief = absent.thieves.get(&request.id).cloned();
             self.claim_one(number, request, (record, thief), now);
         }
         self.end_records(records.into_values());
@@ -440,22 +399,6 @@ impl Hub {
         }
         self.sessions.say(number, &Over::lost_to(id, cause, words).into());
     }
-
-    /// Describes a thief whose theft an earlier service carried out, as far as it is known now: its
-    /// request, or the process of its session.
-    fn describe_thief(&self, cause: LossCause) -> Option<Rc<str>> {
-        let LossCause::Stolen(thief) = cause else { return None };
-        let Some(session) = self.sessions.get(thief.session) else {
-            let process = self.found.get(thief.session)?.record.process?;
-            return Some(process.to_string().into());
-        };
-        match session.requests.get(thief.request) {
-            Some(Known::Live { partition, id }) => {
-                self.partitions[partition].describe_live_thief(id)
-            }
-            _ => Some(session.peer.process?.to_string().into()),
-        }
-    }
 }
 
 pub(crate) fn unknown_session() -> Fault {
@@ -480,7 +423,7 @@ mod tests {
         let (peer, outbox) = (Rc::new(Peer::remote("tenant", "")), Outbox::new(1 << 20));
         let hello = wire::Hello::default();
         let (session, _) = hub.hello(&peer, &hello, &outbox, Instant::now()).expect("welcome");
-        let secret = hub.sessions.get(session).expect("a session").secret.tell();
+        let secret = hub.sessions.get(session).expect("a session").owner.tell().expect("a secret");
         let wrong = Secret::new().expect("randomness").tell();
         let later = hub.store.epoch() + 1;
         let mut resume = |secret: &str, epoch: u64| {

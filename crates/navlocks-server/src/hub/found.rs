@@ -1,8 +1,9 @@
-//! Found sessions: those of an earlier service, detached, whose clients have not claimed yet.
+//! Found sessions: those that an earlier service left, until their clients have claimed them.
 //!
-//! The earlier service left a registry of its sessions and of their live requests. A request that
-//! conflicts with one of them waits in the room, and no other. A session leaves this list when its
-//! client has claimed, when its lease has passed, or when its process is gone.
+//! The earlier service left a registry of its sessions and of their live requests. Each is a
+//! session without a connection from the start, and its requests are absent: a request that
+//! conflicts with one of them waits in the room, and no other. It ends like every other session,
+//! with its lease or its process.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,17 +14,20 @@ use navlocks_wire::{self as wire, LossCause, RequestKey};
 
 use super::Hub;
 use super::backlog::{Ending, WORK_PER_TURN};
+use super::sessions::{Absent, Claim, Known, Owner, Peer, Secret, Session, Sessions};
+use super::shares::Share;
 use crate::store::{
     Found, Registry, RequestRecord, RequestState, SessionRecord, Unknown, boot_ms, millis,
     with_margin,
 };
 
-/// The sessions that are waited for.
+/// The sessions and locks of an earlier service that are still to be recovered.
 #[derive(Debug, Default)]
-pub(crate) struct FoundSessions {
-    unclaimed: HashMap<u32, UnclaimedSession>,
+pub(crate) struct Recovery {
+    /// How many sessions are absent.
+    sessions: usize,
     /// How many of them have claimed, and wait for the others.
-    claimed: usize,
+    pub(super) claimed: usize,
     /// The registry was lost: clients of the earlier service may hold any name.
     pub(crate) blind: bool,
     /// The registry has no requests, so nothing is granted before all sessions have claimed.
@@ -32,28 +36,6 @@ pub(crate) struct FoundSessions {
     pub(crate) taken: HashMap<RequestKey, LossCause>,
     /// In a cluster: no token above this was ever given.
     pub(crate) given: u64,
-}
-
-/// A session that was not claimed yet.
-#[derive(Debug)]
-pub(crate) struct UnclaimedSession {
-    pub(crate) record: SessionRecord,
-    pub(crate) requests: HashMap<u64, RequestRecord>,
-    /// The thieves of those that were stolen meanwhile, in words.
-    pub(crate) thieves: HashMap<u64, Rc<str>>,
-    /// When its lease has passed for certain; none over a Unix socket.
-    until: Option<Instant>,
-    /// A connection claims it now: the lease counts as that of every other session.
-    claiming: bool,
-    /// Its claim is whole, and waits for those of the other sessions.
-    claimed: bool,
-}
-
-impl UnclaimedSession {
-    /// Returns true if its lease has passed.
-    pub(crate) fn is_lapsed(&self, now: Instant) -> bool {
-        !self.claiming && self.until.is_some_and(|at| at <= now)
-    }
 }
 
 /// Returns how long a session is waited for, and until when. Earlier services may have waited for a
@@ -66,42 +48,52 @@ fn left(lease: Duration, noted_ms: u64, boot_ms: u64) -> (Duration, u64) {
     }
 }
 
-impl FoundSessions {
-    /// Begins with what the earlier service left. Notes in the registry until when each session is
-    /// waited for, so that services which are killed in turn wait for one lease in all.
-    pub(crate) fn new(found: Found, registry: &mut Registry, now: Instant) -> Self {
+impl Recovery {
+    /// Begins with what the earlier service left, and returns its sessions. Notes in the registry
+    /// until when each is waited for, so that services which are killed in turn wait for one lease
+    /// in all.
+    pub(crate) fn new(found: Found, registry: &mut Registry, now: Instant) -> (Self, Sessions) {
         // At the moment of `now`, because both are the end of one wait.
         let boot_ms = boot_ms();
-        let Found { sessions, requests, unknown, whole, taken, given } = found;
-        let blind = unknown != Unknown::None;
-        let mut all = Self { blind, whole, taken, given, ..Self::default() };
-        for record in sessions {
-            let until = record.lease.map(|lease| {
+        let Found { sessions: records, requests, unknown, whole, taken, given } = found;
+        let largest = records.iter().map(|record| record.number).max();
+        let mut sessions = Sessions::after(largest.unwrap_or_default());
+        // They count in no tenant's share until their clients have shown theirs.
+        let share = Rc::new(Share::default());
+        for record in records {
+            let SessionRecord { slot, number, lease, process, present, .. } = record;
+            let mut heard = now;
+            if let Some(lease) = lease {
                 // The earlier owner of a slot sent nothing after it was won, so a lease is enough.
-                let slot = || (lease, boot_ms + millis(lease));
-                let (left, until_ms) =
-                    if whole { slot() } else { left(lease, record.until_ms, boot_ms) };
-                registry.set_until(record.slot, until_ms);
-                now + left
-            });
-            let (requests, thieves) = (HashMap::new(), HashMap::new());
-            let (claiming, claimed) = (false, false);
-            let unclaimed =
-                UnclaimedSession { requests, thieves, until, record, claiming, claimed };
-            all.unclaimed.insert(unclaimed.record.number, unclaimed);
+                let (left, until_ms) = match whole {
+                    true => (lease, boot_ms + millis(lease)),
+                    false => left(lease, record.until_ms, boot_ms),
+                };
+                registry.set_until(slot, until_ms);
+                heard = now + left - lease;
+            }
+            let owner = match record.proof.is_empty() {
+                true => {
+                    let secret = Secret::from_bytes(record.secret);
+                    Owner::Secret { party: record.party, secret }
+                }
+                false => Owner::Proof(record.proof),
+            };
+            let peer = Rc::new(Peer::absent(lease.is_none(), process));
+            let mut session = Session::new(peer, share.clone(), owner, lease, heard);
+            (session.slot, session.present) = (slot, present);
+            session.absent = Some(Absent::default());
+            sessions.insert_found(number, session);
         }
         for request in requests {
-            if let Some(unclaimed) = all.unclaimed.get_mut(&request.session) {
-                unclaimed.requests.insert(request.number, request);
+            let session = sessions.get_mut(request.session);
+            if let Some(absent) = session.and_then(|session| session.absent.as_mut()) {
+                absent.requests.insert(request.number, request);
             }
         }
-        all
-    }
-
-    /// Returns true if no session is waited for.
-    #[inline]
-    pub(crate) fn is_over(&self) -> bool {
-        self.unclaimed.is_empty() && !self.hides_holders()
+        let blind = unknown != Unknown::None;
+        let all = Self { sessions: sessions.len(), claimed: 0, blind, whole, taken, given };
+        (all, sessions)
     }
 
     /// Returns true if any name may be held by a client of which only the session is known, or not
@@ -113,142 +105,23 @@ impl FoundSessions {
 
     /// Returns true if every session that is waited for has claimed.
     pub(crate) fn is_claimed(&self) -> bool {
-        self.claimed == self.unclaimed.len()
-    }
-
-    /// Notes that the claim of a session is whole.
-    pub(crate) fn end_claim(&mut self, session: u32) {
-        if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
-            self.claimed += usize::from(!unclaimed.claimed);
-            unclaimed.claimed = true;
-        }
+        self.claimed == self.sessions
     }
 
     /// Returns how many sessions of the earlier service have not claimed.
     pub(crate) fn unclaimed(&self) -> usize {
-        self.unclaimed.len() - self.claimed
+        self.sessions - self.claimed
     }
 
-    /// Returns the largest number of a found session, or zero.
-    pub(crate) fn last_number(&self) -> u32 {
-        self.unclaimed.keys().max().copied().unwrap_or_default()
-    }
-
-    /// Returns true if sessions of the earlier service are waited for by name.
+    /// Returns true if a session of the earlier service is waited for, or its claim for others.
     pub(crate) fn has_sessions(&self) -> bool {
-        !self.unclaimed.is_empty()
+        self.sessions > 0
     }
 
-    /// Returns the requests of all sessions that are waited for.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = &RequestRecord> {
-        self.unclaimed.values().flat_map(|it| it.requests.values())
-    }
-
-    /// Returns the session of a cluster with this proof, if no connection claims it.
-    pub(crate) fn find(&self, proof: &str) -> Option<u32> {
-        let waiting = self.unclaimed.values().filter(|it| !it.claiming);
-        waiting.map(|it| &it.record).find(|it| it.proof == proof).map(|it| it.number)
-    }
-
-    pub(crate) fn get(&self, session: u32) -> Option<&UnclaimedSession> {
-        self.unclaimed.get(&session)
-    }
-
-    /// Takes a session off the list.
-    pub(crate) fn take(&mut self, session: u32) -> Option<UnclaimedSession> {
-        let unclaimed = self.unclaimed.remove(&session)?;
-        self.claimed -= usize::from(unclaimed.claimed);
-        Some(unclaimed)
-    }
-
-    /// Takes a live request away from a session that is waited for. Returns what it was.
-    pub(crate) fn lose(
-        &mut self,
-        key: RequestKey,
-        cause: LossCause,
-        thief: Option<Rc<str>>,
-        registry: &mut Registry,
-    ) -> Option<RequestRecord> {
-        let unclaimed = self.unclaimed.get_mut(&key.session)?;
-        let request = unclaimed.requests.get_mut(&key.request)?;
-        unclaimed.thieves.extend(thief.map(|words| (key.request, words)));
-        registry.lose(key, request.slot, cause);
-        let lost = request.clone();
-        request.state = RequestState::Lost(cause);
-        Some(lost)
-    }
-
-    /// Notes that a connection claims a session: from now on its client may count its lease anew.
-    pub(crate) fn begin_claim(&mut self, session: u32, registry: &mut Registry) {
-        if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
-            registry.set_until(unclaimed.record.slot, 0);
-            unclaimed.claiming = true;
-        }
-    }
-
-    /// Notes that a claim broke off. The client was last heard of at this moment, and may count its
-    /// lease from there.
-    pub(crate) fn abandon_claim(&mut self, session: u32, heard: Instant, registry: &mut Registry) {
-        if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
-            if let Some(lease) = unclaimed.record.lease {
-                let until_ms = boot_ms() + millis(with_margin(lease));
-                registry.set_until(unclaimed.record.slot, until_ms);
-            }
-            self.claimed -= usize::from(unclaimed.claimed);
-            (unclaimed.claiming, unclaimed.claimed) = (false, false);
-            unclaimed.until = unclaimed.record.lease.map(|lease| heard + with_margin(lease));
-        }
-    }
-
-    /// Returns the sessions whose leases have passed, in order of their numbers.
-    pub(crate) fn lapsed(&self, now: Instant) -> Vec<u32> {
-        let lapsed = self.unclaimed.iter().filter(|(_, it)| it.is_lapsed(now));
-        let mut numbers: Vec<u32> = lapsed.map(|(&number, _)| number).collect();
-        numbers.sort_unstable();
-        numbers
-    }
-
-    /// Returns how long it takes at least until the next lease has passed.
-    pub(crate) fn next_lapse(&self, now: Instant) -> Option<Duration> {
-        let waiting = self.unclaimed.values().filter(|it| !it.claiming);
-        let next = waiting.filter_map(|it| it.until).min()?;
-        Some(next.saturating_duration_since(now))
-    }
-
-    /// Forgets which clients listen at their paths of presence: the paths are gone.
-    pub(crate) fn forget_presence(&mut self) {
-        self.unclaimed.values_mut().for_each(|it| it.record.present = false);
-    }
-
-    /// Returns the leases of all sessions.
-    pub(crate) fn leases(&self) -> impl Iterator<Item = Option<Duration>> + '_ {
-        self.unclaimed.values().map(|it| it.record.lease)
-    }
-
-    /// Returns the sessions of a Unix socket, which live as long as their processes.
-    pub(crate) fn local(&self) -> impl Iterator<Item = &SessionRecord> {
-        self.unclaimed.values().filter(|it| it.until.is_none()).map(|it| &it.record)
-    }
-
-    /// Describes the sessions of these parties for people who ask what is waited for.
-    pub(crate) fn describe(
-        &self,
-        is_visible: impl Fn(&SessionRecord) -> bool,
-        now: Instant,
-    ) -> Vec<wire::UnclaimedSession> {
-        let mut described: Vec<wire::UnclaimedSession> = self
-            .unclaimed
-            .values()
-            .filter(|it| !it.claimed && is_visible(&it.record))
-            .map(|it| wire::UnclaimedSession {
-                session: it.record.number,
-                pid: it.record.process.map(|process| process.pid),
-                left_ms: it.until.map(|at| at.saturating_duration_since(now).as_millis() as u64),
-                held: it.requests.values().filter(|it| it.is_held()).count() as u64,
-            })
-            .collect();
-        described.sort_unstable_by_key(|it| it.session);
-        described
+    /// Notes that a session is absent no more; it may have claimed before.
+    pub(super) fn ended(&mut self, has_claimed: bool) {
+        self.sessions -= 1;
+        self.claimed -= usize::from(has_claimed);
     }
 }
 
@@ -257,56 +130,121 @@ impl Hub {
     pub(crate) fn keep_registry(&mut self) -> io::Result<()> {
         if self.registry.keep()? {
             self.sessions.forget_presence();
-            self.found.forget_presence();
         }
         Ok(())
+    }
+
+    /// Takes the claim of a session, which is absent no more.
+    pub(super) fn take_claim(&mut self, number: u32) -> Option<(Claim, Absent)> {
+        let session = self.sessions.get_mut(number)?;
+        let claim = session.claim.take()?;
+        self.found.ended(claim.is_whole);
+        self.metrics.reclaimed_sessions.inc();
+        Some((claim, session.absent.take().unwrap_or_default()))
+    }
+
+    /// Takes a live request away from an absent session. Returns what it was.
+    pub(super) fn lose_absent(
+        &mut self,
+        key: RequestKey,
+        cause: LossCause,
+        thief: Option<Rc<str>>,
+    ) -> Option<RequestRecord> {
+        let absent = self.sessions.get_mut(key.session)?.absent.as_mut()?;
+        let request = absent.requests.get_mut(&key.request)?;
+        absent.thieves.extend(thief.map(|words| (key.request, words)));
+        self.registry.lose(key, request.slot, cause);
+        let lost = request.clone();
+        request.state = RequestState::Lost(cause);
+        Some(lost)
+    }
+
+    /// Describes a thief whose theft an earlier service carried out, as far as it is known now: its
+    /// request, or the process of its session.
+    pub(super) fn describe_thief(&self, cause: LossCause) -> Option<Rc<str>> {
+        let LossCause::Stolen(thief) = cause else { return None };
+        let session = self.sessions.get(thief.session)?;
+        match session.requests.get(thief.request) {
+            Some(Known::Live { partition, id }) => {
+                self.partitions[partition].describe_live_thief(id)
+            }
+            _ => Some(session.peer.process?.to_string().into()),
+        }
+    }
+
+    /// Drops the claim of an absent session, if there is one: its connection broke. The session can
+    /// be claimed again, and its client may count its lease from its last message.
+    pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        let Some(claim) = &session.claim else { return };
+        self.found.claimed -= usize::from(claim.is_whole);
+        if let Some(lease) = session.lease {
+            let whole = with_margin(lease);
+            self.registry.set_until(session.slot, boot_ms() + millis(whole));
+            session.heard = session.heard + whole - lease;
+        }
+        let (share, clients) = (session.share.clone(), session.abandon_claim());
+        self.end_in_turns(Ending::of_clients(number, share, clients), now);
     }
 
     /// Ends a session of an earlier service whose client is gone and has not claimed it. A session
     /// that was claimed goes on.
     pub fn end_unclaimed(&mut self, number: u32, now: Instant) {
-        if self.found.get(number).is_none() {
-            return;
-        }
-        if self.sessions.get(number).is_some() {
-            // Its claim is under way, and counts as the session's end.
+        if self.sessions.get(number).is_some_and(|session| session.absent.is_some()) {
             self.end(number, None, now);
-            return;
         }
-        self.forget_unclaimed(number, now);
-        self.settle(now);
-    }
-
-    /// Removes a session of an earlier service, and admits what it held back.
-    pub(super) fn forget_unclaimed(&mut self, number: u32, now: Instant) {
-        let Some(unclaimed) = self.found.take(number) else { return };
-        self.registry.end_session(unclaimed.record.slot, false);
-        self.end_records(unclaimed.requests.into_values());
-        self.admit(now);
-        self.check_grace(now);
-    }
-
-    /// Drops a claim that is not whole because its connection broke. The session can be claimed
-    /// again.
-    pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
-        let Some(mut session) = self.sessions.remove(number) else { return };
-        self.found.abandon_claim(number, session.heard, &mut self.registry);
-        let clients = std::mem::take(&mut session.clients).into_values().collect();
-        self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now);
     }
 
     /// Ends the sessions of an earlier service whose leases have passed, as many as one turn takes.
     /// Returns how long it takes until the next one has: no time at all if more have passed.
     pub fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
         let before = self.admitted;
-        for (ended, number) in self.found.lapsed(now).into_iter().enumerate() {
+        let waiting = |sessions: &Sessions| -> Vec<(Duration, u32)> {
+            let waiting = sessions.absent().filter(|(_, session)| session.is_unclaimed());
+            waiting.filter_map(|(number, it)| Some((it.lease_left(now)?, number))).collect()
+        };
+        let mut lapsed = waiting(&self.sessions);
+        lapsed.retain(|(left, _)| left.is_zero());
+        lapsed.sort_unstable();
+        for (ended, (_, number)) in lapsed.into_iter().enumerate() {
             if ended + self.admitted - before >= WORK_PER_TURN {
                 return Some(Duration::ZERO);
             }
-            self.metrics.lapsed_leases.inc();
-            self.end_unclaimed(number, now);
+            self.lapse(number, now);
         }
-        self.found.next_lapse(now)
+        waiting(&self.sessions).into_iter().map(|(left, _)| left).min()
+    }
+
+    /// Returns the absent sessions of a Unix socket, which live as long as their processes.
+    pub(crate) fn unclaimed_local(&self) -> Vec<u32> {
+        let local = self.sessions.absent().filter(|(_, session)| session.lease.is_none());
+        local.map(|(number, _)| number).collect()
+    }
+
+    /// Describes the absent sessions for people who ask what is waited for.
+    pub(crate) fn describe_unclaimed(
+        &self,
+        is_visible: impl Fn(&Session) -> bool,
+        now: Instant,
+    ) -> Vec<wire::UnclaimedSession> {
+        let has_claimed = |it: &Session| it.claim.as_ref().is_some_and(|claim| claim.is_whole);
+        let absent = self.sessions.absent();
+        let absent = absent.filter(|(_, it)| !has_claimed(it) && is_visible(it));
+        let mut described: Vec<wire::UnclaimedSession> = absent
+            .map(|(number, it)| wire::UnclaimedSession {
+                session: number,
+                pid: it.peer.pid(),
+                left_ms: it.lease_left(now).map(|left| left.as_millis() as u64),
+                held: it
+                    .absent
+                    .iter()
+                    .flat_map(|it| it.requests.values())
+                    .filter(|it| it.is_held())
+                    .count() as u64,
+            })
+            .collect();
+        described.sort_unstable_by_key(|it| it.session);
+        described
     }
 }
 
@@ -320,7 +258,8 @@ mod tests {
         let wait = |whole| {
             let session = SessionRecord { lease: Some(lease), ..SessionRecord::default() };
             let found = Found { sessions: vec![session], whole, ..Found::default() };
-            FoundSessions::new(found, &mut Registry::None, now).next_lapse(now)
+            let (_, sessions) = Recovery::new(found, &mut Registry::None, now);
+            sessions.get(0).expect("a session").lease_left(now)
         };
         assert_eq!(wait(true), Some(lease));
         assert_eq!(wait(false), Some(with_margin(lease)));

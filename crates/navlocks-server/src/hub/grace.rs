@@ -28,7 +28,7 @@ struct Claimed {
 impl Hub {
     /// Ends grace if every session of the earlier owner has claimed or ended.
     pub(super) fn check_grace(&mut self, now: Instant) {
-        if !self.found.whole || !self.found.is_claimed() {
+        if !self.found.whole || !self.found.is_claimed() || self.is_retired() {
             return;
         }
         self.found.whole = false;
@@ -54,10 +54,7 @@ impl Hub {
         numbers.sort_unstable();
         let (mut held, mut pending) = (Vec::new(), Vec::new());
         for number in numbers {
-            let Some(session) = self.sessions.get_mut(number) else { continue };
-            let Some(claim) = session.claim.take() else { continue };
-            self.found.take(number);
-            self.metrics.reclaimed_sessions.inc();
+            let Some((claim, _)) = self.take_claim(number) else { continue };
             let claimed =
                 claim.into_values(now).map(|request| Claimed { session: number, request });
             let (held_here, pending_here): (Vec<_>, Vec<_>) =

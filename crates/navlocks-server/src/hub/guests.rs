@@ -187,7 +187,7 @@ impl Hub {
         cause: LossCause,
         thief: Option<Rc<str>>,
     ) {
-        if let Some(record) = self.found.lose(key, cause, thief.clone(), &mut self.registry) {
+        if let Some(record) = self.lose_absent(key, cause, thief.clone()) {
             self.dismiss(&record);
         } else if let Some((partition, new_request)) = self.room.leave(key) {
             self.partitions[partition].lose_guest(&new_request);

@@ -12,8 +12,7 @@ impl Hub {
 
     /// Ends the session if its lease has lapsed; if not, says how much is left of it.
     pub(crate) fn check_lease(&mut self, number: u32, now: Instant) -> Option<Duration> {
-        let session = self.sessions.get(number)?;
-        let left = session.lease?.saturating_sub(now.saturating_duration_since(session.heard));
+        let left = self.sessions.get(number)?.lease_left(now)?;
         if left.is_zero() {
             self.lapse(number, now);
             return None;

@@ -8,7 +8,7 @@ use navlocks_wire::{Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 
 use super::backlog::Ending;
 use super::claim::unknown_session;
-use super::sessions::{Known, Secret, Session};
+use super::sessions::{Known, Owner, Secret, Session};
 use super::{Hub, Metrics, Outbox, Peer};
 use crate::config::Limits;
 use crate::store::SessionRecord;
@@ -35,7 +35,7 @@ impl Hub {
             Some(resume) => self.find_resumed(peer, resume, now)?,
             None => self.begin(peer, hello, now)?,
         };
-        let Some(session) = self.sessions.get_mut(number) else { return Err(unknown_session()) };
+        let session = self.sessions.get_mut(number).ok_or_else(unknown_session)?;
         if let Some(log) = self.registry.log() {
             outbox.pass_through(&log.gate, session.begun);
         }
@@ -46,10 +46,12 @@ impl Hub {
         session.peer = peer.clone();
         session.note_process(hello.process.as_deref());
         let survives = session.lease.is_some() || self.registry.is_durable();
+        let shown = hello.resume.as_ref().map(|resume| resume.secret.clone());
+        let secret = shown.or_else(|| session.owner.tell()).filter(|_| survives);
         let welcome = Welcome {
             service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
             session: number,
-            secret: if survives { session.secret.tell() } else { String::new() },
+            secret: secret.unwrap_or_default(),
             epoch: self.store.epoch(),
             cluster: self.slot.is_some(),
             presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
@@ -88,8 +90,8 @@ impl Hub {
             Some(_) => secret.proof(&peer.party()),
             None => String::new(),
         };
-        let session = Session::new(peer.clone(), share, secret, lease, now);
-        let number = self.sessions.insert(session, &self.found);
+        let owner = Owner::Secret { party, secret };
+        let number = self.sessions.insert(Session::new(peer.clone(), share, owner, lease, now));
         let record = SessionRecord {
             slot: 0,
             number,
@@ -129,10 +131,15 @@ impl Hub {
             let text = "a secret has 16 bytes, in the alphabet of URLs without padding";
             return Err(Fault::new(FaultCode::BadMessage, text));
         };
-        if self.found.whole
-            && let Some(number) = self.found.find(&secret.proof(&peer.party()))
-        {
-            self.end_unclaimed(number, now);
+        if self.found.whole {
+            let proof = secret.proof(&peer.party());
+            let is_it = |it: &Session| matches!(&it.owner, Owner::Proof(own) if *own == proof);
+            let mut absent = self.sessions.absent();
+            let found = absent.find(|(_, it)| it.is_unclaimed() && is_it(it)).map(|(it, _)| it);
+            drop(absent);
+            if let Some(number) = found {
+                self.end(number, None, now);
+            }
         }
         Ok(secret)
     }
@@ -143,7 +150,7 @@ impl Hub {
         if session.connection != connection {
             return false;
         }
-        if session.claim.is_some() {
+        if session.absent.is_some() {
             self.abandon_claim(number, now);
             return false;
         }
@@ -195,16 +202,19 @@ impl Hub {
             outbox.end(fault);
         }
         // First, so that a kill from here on leaves no session that could claim.
-        if session.claim.is_none() {
-            self.registry.end_session(session.slot, session.took_leave);
-        }
+        self.registry.end_session(session.slot, session.took_leave);
         for (request, known) in session.requests.iter() {
             if let Known::Lost { slot, .. } = known {
                 self.registry.end_lost(RequestKey::new(number, request), slot);
             }
         }
         self.questions.retain(|(asker, _)| *asker != number);
-        self.forget_unclaimed(number, now);
+        if let Some(absent) = session.absent.take() {
+            self.found.ended(session.claim.take().is_some_and(|claim| claim.is_whole));
+            self.end_records(absent.requests.into_values());
+            self.admit(now);
+            self.check_grace(now);
+        }
         let clients = std::mem::take(&mut session.clients).into_values().collect();
         self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now)
     }
@@ -237,10 +247,9 @@ impl Hub {
     /// not. A session over a Unix socket counts too, with no time at all.
     fn longest_lease(&self) -> Option<Duration> {
         let unknown = self.found.blind.then(|| self.store.unknown_lease());
-        let own = self.sessions.numbers();
-        let own = own.iter().filter_map(|&number| self.sessions.get(number)).map(|it| it.lease);
-        let known = own.chain(self.found.leases()).map(Option::unwrap_or_default);
-        known.chain(unknown).max()
+        let known = self.sessions.numbers();
+        let known = known.iter().filter_map(|&number| self.sessions.get(number));
+        known.map(|it| it.lease.unwrap_or_default()).chain(unknown).max()
     }
 }
 

@@ -51,7 +51,7 @@ use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, RequestState, StateFile, Store};
 use backlog::Unfinished;
-use found::FoundSessions;
+use found::Recovery;
 use holds::Holds;
 pub use partitions::PartitionKey;
 use partitions::{HubContext, Partition, Partitions};
@@ -88,7 +88,7 @@ pub struct Hub {
     deadlocks: DeadlockPolicy,
     pub(crate) store: Store,
     pub(crate) registry: Registry,
-    pub(crate) found: FoundSessions,
+    pub(crate) found: Recovery,
     room: Room,
     holds: Holds,
     sequence: Sequence,
@@ -160,7 +160,8 @@ impl Hub {
         let stored = Store::of_slot(registry, inherited, &limits)?;
         let mut hub = Self::new(limits, deadlocks, stored, common, won_at);
         hub.slot = Some(Slot { number, slots });
-        hub.sessions.number_by(number, slots, hub.found.last_number());
+        let largest = hub.sessions.numbers().into_iter().max().unwrap_or_default();
+        hub.sessions.number_by(number, slots, largest);
         hub.sequence = Sequence::of_slot();
         hub.check_grace(won_at);
         Ok(hub)
@@ -176,11 +177,12 @@ impl Hub {
     ) -> Self {
         let found = store.take_found();
         let sequence = Sequence::after(&found);
-        let found = FoundSessions::new(found, &mut registry, now);
-        let room = Room::new(found.requests());
-        let holds = Holds::of_absent(found.requests(), common.hold_begins.clone(), now);
+        let (found, sessions) = Recovery::new(found, &mut registry, now);
+        let room = Room::new(sessions.absent_requests());
+        let begins = common.hold_begins.clone();
+        let holds = Holds::of_absent(sessions.absent_requests(), begins, now);
         Self {
-            sessions: Sessions::after(found.last_number()),
+            sessions,
             partitions: Partitions::default(),
             tokens: Tokens::above(store.tokens_before()),
             metrics: common.metrics.clone(),
@@ -264,7 +266,7 @@ impl Hub {
         self.metrics.partitions.inc_by(self.partitions.len() as i64);
         let connected = self.sessions.connected();
         self.metrics.sessions.connected.inc_by(connected as i64);
-        self.metrics.sessions.detached.inc_by((self.sessions.len() - connected) as i64);
+        self.metrics.sessions.detached.inc_by(self.sessions.detached() as i64);
         self.metrics.sessions.unclaimed.inc_by(self.found.unclaimed() as i64);
         if self.slot.is_some() {
             self.metrics.slots.inc();

@@ -11,9 +11,8 @@ use crate::audit::Act;
 use crate::hub::common::AskedAcross;
 use crate::hub::frame::Text;
 use crate::hub::partitions::{Looks, PartitionIndex, TooMany};
-use crate::hub::sessions::{Client, Known};
+use crate::hub::sessions::{Client, Known, Session};
 use crate::hub::{Frame, Hub, Peer};
-use crate::store::SessionRecord;
 
 /// For so long an answer about a partition in which nothing changes is given again.
 const SHARED_FOR: Duration = Duration::from_millis(100);
@@ -51,8 +50,8 @@ impl Hub {
             },
             (Ok(_), Question::Locks(LocksOf::Unclaimed)) => {
                 let party = self.party(&peer);
-                let visible = |record: &SessionRecord| peer.sees_all() || record.party == party;
-                let reply = Reply::Unclaimed(self.found.describe(visible, now));
+                let visible = |it: &Session| peer.sees_all() || it.owner.is_of(party);
+                let reply = Reply::Unclaimed(self.describe_unclaimed(visible, now));
                 let answer = wire::ToClient::Answer(Answer { id, reply });
                 Ok(Frame::own(wire::write(&answer)))
             }

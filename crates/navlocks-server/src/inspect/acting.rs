@@ -98,7 +98,7 @@ impl<'a> Inspect<'a> {
             Action::Release(_) => false,
             Action::Steal(_) => true,
             Action::EndSession(number) => {
-                if !viewer.sees(&session.peer.tenant) {
+                if session.is_unclaimed() || !viewer.sees(&session.peer.tenant) {
                     return Err(gone(action));
                 }
                 let view = SessionView { hub, number, it: session };

@@ -197,9 +197,7 @@ impl<'a> Inspect<'a> {
     /// Returns the sessions that a viewer may see.
     pub fn sessions(&self, viewer: &Viewer) -> impl Iterator<Item = SessionView<'a>> {
         let of_hub = |hub: &'a Hub| {
-            hub.sessions.numbers().into_iter().filter_map(move |number| {
-                Some(SessionView { hub, number, it: hub.sessions.get(number)? })
-            })
+            hub.sessions.present().map(move |(number, it)| SessionView { hub, number, it })
         };
         let all = self.hubs.values().flat_map(move |hub| of_hub(hub));
         all.filter(|session| viewer.sees(&session.it.peer.tenant))
@@ -207,7 +205,7 @@ impl<'a> Inspect<'a> {
 
     /// Returns the sessions of an earlier service that have not come back yet, in order.
     pub fn unclaimed(&self, now: Instant) -> Vec<UnclaimedSession> {
-        let described = self.hubs.values().flat_map(|hub| hub.found.describe(|_| true, now));
+        let described = self.hubs.values().flat_map(|hub| hub.describe_unclaimed(|_| true, now));
         let mut described: Vec<UnclaimedSession> = described.collect();
         described.sort_unstable_by_key(|it| it.session);
         described

@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use navlocks_wire::ToClient;
 
 use crate::hub::Frame;
-use crate::hub::found::FoundSessions;
+use crate::store::RequestRecord;
 
 pub(crate) use claim::Claim;
 pub use peer::Peer;
 pub(crate) use requests::Requests;
-pub(crate) use secret::Secret;
-pub(crate) use session::{CLIENT_BYTES, Client, Known, Session};
+pub(crate) use secret::{Owner, Secret};
+pub(crate) use session::{Absent, CLIENT_BYTES, Client, Known, Session};
 
 /// Numbers stay below this, because ids of other processes' things have a bit less than 32.
 const NUMBERS_END: u32 = 1 << 31;
@@ -60,9 +60,15 @@ impl Sessions {
         self.living.values().filter(|session| session.outbox.is_some()).count()
     }
 
-    /// Adds a session and gives it a number that neither a living nor a found session has.
-    pub(crate) fn insert(&mut self, session: Session, found: &FoundSessions) -> u32 {
-        while self.living.contains_key(&self.next) || found.get(self.next).is_some() {
+    /// Returns how many sessions have neither a connection nor anything left to claim.
+    pub(crate) fn detached(&self) -> usize {
+        let is_detached = |it: &&Session| it.outbox.is_none() && it.absent.is_none();
+        self.living.values().filter(is_detached).count()
+    }
+
+    /// Adds a session and gives it a number that no other one has.
+    pub(crate) fn insert(&mut self, session: Session) -> u32 {
+        while self.living.contains_key(&self.next) {
             self.advance();
         }
         let number = self.next;
@@ -72,7 +78,7 @@ impl Sessions {
     }
 
     /// Adds a session of an earlier service, under the number that it has.
-    pub(crate) fn insert_claimed(&mut self, number: u32, session: Session) {
+    pub(crate) fn insert_found(&mut self, number: u32, session: Session) {
         self.living.insert(number, session);
     }
 
@@ -97,6 +103,25 @@ impl Sessions {
 
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.living.keys().copied().collect()
+    }
+
+    /// Returns the sessions of an earlier service that no client has claimed, with their numbers.
+    pub(crate) fn absent(&self) -> impl Iterator<Item = (u32, &Session)> {
+        let all = self.living.iter().filter(|(_, session)| session.absent.is_some());
+        all.map(|(&number, session)| (number, session))
+    }
+
+    /// Returns the requests of all sessions that are absent.
+    pub(crate) fn absent_requests(&self) -> impl Iterator<Item = &RequestRecord> {
+        let absent = self.living.values().filter_map(|session| session.absent.as_ref());
+        absent.flat_map(|it| it.requests.values())
+    }
+
+    /// Returns the sessions for people: those with a client.
+    pub(crate) fn present(&self) -> impl Iterator<Item = (u32, &Session)> {
+        let is_present = |it: &Session| it.outbox.is_some() || it.absent.is_none();
+        let all = self.living.iter().filter(move |(_, session)| is_present(session));
+        all.map(|(&number, session)| (number, session))
     }
 
     /// Forgets which clients listen at their paths of presence: the paths are gone.

@@ -45,6 +45,11 @@ impl Peer {
         Self { tenant, origin, process, local, foreign, token: None, carried, address: None }
     }
 
+    /// A client of an earlier service, of which the registry has the process alone.
+    pub(crate) fn absent(local: bool, process: Option<Process>) -> Self {
+        Self { local, process, ..Self::remote("", "") }
+    }
+
     /// A client whose messages another node carries, as that node describes it.
     pub(crate) fn carried(text: &str) -> Option<Self> {
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;

@@ -1,4 +1,4 @@
-//! The secret that proves that a connection belongs to a session.
+//! The proof that a connection belongs to a session.
 
 use std::fmt;
 
@@ -6,6 +6,38 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{Context, SHA256};
 use subtle::ConstantTimeEq as _;
+
+/// The owner of a session, as the session knows it.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// It shows this secret, and is of this party.
+    Secret { party: u64, secret: Secret },
+    /// It shows the secret of this proof. The registry of a slot has no secrets.
+    Proof(String),
+}
+
+impl Owner {
+    /// Returns true if a peer of this party has shown the secret of the session.
+    pub(crate) fn is(&self, shown: &Secret, party: &str, hash: u64) -> bool {
+        match self {
+            Self::Secret { party, secret } => secret.is(shown) && *party == hash,
+            Self::Proof(proof) => shown.proves(party, proof),
+        }
+    }
+
+    /// Returns true if it is known to be of this party.
+    pub(crate) fn is_of(&self, hash: u64) -> bool {
+        matches!(self, Self::Secret { party, .. } if *party == hash)
+    }
+
+    /// Returns the secret as it is told to the owner, where the session has it.
+    pub(crate) fn tell(&self) -> Option<String> {
+        match self {
+            Self::Secret { secret, .. } => Some(secret.tell()),
+            Self::Proof(_) => None,
+        }
+    }
+}
 
 /// Sixteen random bytes that only a session's owner is told. Compared in constant time, never
 /// shown.
@@ -40,7 +72,7 @@ impl Secret {
     }
 
     /// Returns true if this is the secret of that proof.
-    pub(crate) fn proves(&self, party: &str, proof: &str) -> bool {
+    fn proves(&self, party: &str, proof: &str) -> bool {
         self.proof(party).as_bytes().ct_eq(proof.as_bytes()).into()
     }
 
@@ -54,9 +86,8 @@ impl Secret {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// Whether this is what was told.
-    pub(crate) fn is(&self, told: &str) -> bool {
-        self.tell().as_bytes().ct_eq(told.as_bytes()).into()
+    fn is(&self, shown: &Self) -> bool {
+        self.0.ct_eq(&shown.0).into()
     }
 }
 

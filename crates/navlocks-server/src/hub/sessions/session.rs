@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use navlocks_core::{ClientId, RequestId};
 use navlocks_wire::{Fault, FaultCode, LossCause};
 
-use super::{Claim, Peer, Requests, Secret};
+use super::{Claim, Owner, Peer, Requests};
 use crate::cluster::ChangeNumber;
 use crate::config::Limits;
 use crate::hub::Outbox;
 use crate::hub::clients::too_many_clients;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::shares::Share;
-use crate::store::Slot;
+use crate::store::{RequestRecord, Slot};
 
 /// Bytes of memory that a session counts without its requests, and each of its clients.
 const SESSION_BYTES: usize = 2 << 10;
@@ -29,15 +29,16 @@ const PROCESS_BYTES_MAX: usize = 256;
 /// A session, with or without a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// Its client, as far as the service knows it.
     pub(crate) peer: Rc<Peer>,
     /// Its process as it described it, where the kernel does not tell.
     pub(crate) process: Option<Rc<str>>,
     /// The share of its tenant.
     pub(crate) share: Rc<Share>,
-    pub(crate) secret: Secret,
+    pub(crate) owner: Owner,
     /// For how long it lives on in silence; none when the end of its connection is its own.
     pub(crate) lease: Option<Duration>,
-    /// When something was last heard of it.
+    /// When something was last heard of it, or may have been.
     pub(crate) heard: Instant,
     /// Where its connection takes what is said to it; none while it has no connection.
     pub(crate) outbox: Option<Outbox>,
@@ -58,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) begun: ChangeNumber,
     /// Its client has taken leave, and believes in nothing any more.
     pub(crate) took_leave: bool,
+    /// The requests that it had at an earlier service, until its client has claimed them.
+    pub(crate) absent: Option<Absent>,
     /// The requests that its client claims from an earlier service, until the claim is judged.
     pub(crate) claim: Option<Claim>,
     /// The parts that its client has not named since its last connection; none when it has ended
@@ -65,6 +68,14 @@ pub(crate) struct Session {
     unnamed: Option<Unnamed>,
     /// Bytes that it counts in its tenant's share, its requests aside.
     bytes: usize,
+}
+
+/// The requests that a session had at an earlier service.
+#[derive(Debug, Default)]
+pub(crate) struct Absent {
+    pub(crate) requests: HashMap<u64, RequestRecord>,
+    /// The thieves of those that were stolen meanwhile, in words.
+    pub(crate) thieves: HashMap<u64, Rc<str>>,
 }
 
 /// The clients and requests of a living session that its client has not named since a resume.
@@ -100,7 +111,7 @@ impl Session {
     pub(crate) fn new(
         peer: Rc<Peer>,
         share: Rc<Share>,
-        secret: Secret,
+        owner: Owner,
         lease: Option<Duration>,
         now: Instant,
     ) -> Self {
@@ -111,7 +122,7 @@ impl Session {
             process: None,
             requests: Requests::new(share.clone()),
             share,
-            secret,
+            owner,
             lease,
             heard: now,
             outbox: None,
@@ -124,6 +135,7 @@ impl Session {
             present: false,
             begun: ChangeNumber::default(),
             took_leave: false,
+            absent: None,
             claim: None,
             unnamed: None,
             bytes: SESSION_BYTES,
@@ -136,6 +148,38 @@ impl Session {
             |text: &&str| text.len() <= PROCESS_BYTES_MAX && !text.contains(char::is_control);
         let is_known = self.peer.pid().is_some();
         self.process = said.filter(|_| !is_known).filter(is_fit).map(Into::into);
+    }
+
+    /// Begins the claim of a session of an earlier service, whose client has proven that it is its
+    /// own. From now on it counts in the share of its tenant.
+    pub(crate) fn begin_claim(&mut self, peer: &Rc<Peer>, share: Rc<Share>, now: Instant) {
+        share.sessions.add(1);
+        share.bytes.add(self.bytes);
+        self.share.sessions.sub(1);
+        self.share.bytes.sub(self.bytes);
+        self.requests = Requests::new(share.clone());
+        self.claim = Some(Claim::new(share.clone(), now));
+        (self.peer, self.share) = (peer.clone(), share);
+    }
+
+    /// Drops a claim that is not whole. Returns its clients, which are to be ended.
+    pub(crate) fn abandon_claim(&mut self) -> Vec<Client> {
+        (self.claim, self.outbox) = (None, None);
+        (self.next_client, self.last_request) = (0, 0);
+        self.unopened.clear();
+        let clients = std::mem::take(&mut self.clients).into_values().collect();
+        self.recount();
+        clients
+    }
+
+    /// Returns true if it waits for its client, which an earlier service knew.
+    pub(crate) fn is_unclaimed(&self) -> bool {
+        self.absent.is_some() && self.claim.is_none()
+    }
+
+    /// Returns how much is left of its lease, if it has one.
+    pub(crate) fn lease_left(&self, now: Instant) -> Option<Duration> {
+        Some((self.heard + self.lease?).saturating_duration_since(now))
     }
 
     /// Returns true while its requests are part of a claim.
