@@ -38,7 +38,7 @@ export class Requests {
   #next = 1;
   #pending = 0;
   #steals = new Steals();
-  /** Granted requests, by the pending steal of the same client that takes them: delivered with its outcome. */
+  /** Granted requests by the pending steal that takes them: delivered with its outcome. */
   #crossing = new KeptMap();
   #limits;
   #output;

@@ -30,7 +30,7 @@ export class Steals {
     return wasThere;
   }
 
-  /** Returns the newest pending steal of the same client that takes this lock, unless it fails; 0 without one. */
+  /** Returns the newest pending steal of the same client that takes this lock; 0 without one. */
   thiefOf(lock) {
     let thief = lock.id;
     if (this.#byName.size > 0) eachKey(lock, (key) => (thief = Math.max(thief, this.#byName.get(key)?.newest ?? 0)));
