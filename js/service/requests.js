@@ -1,14 +1,8 @@
 // The requests and locks of a session's clients.
 
-<<<<<<< HEAD
 import { KeptMap } from '../internal/collections.js';
 import { append, dropFirst, each } from '../internal/lists.js';
-import { earliestGrant, holdDeadline, Holds } from './holds.js';
-=======
-import { KeptMap, KeptSet } from '../internal/collections.js';
-import { append, dropFirst } from '../internal/lists.js';
 import { earliestGrant, holdDeadline, Holds } from './requests/holds.js';
->>>>>>> 73159e65 (wip-js)
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
 import { Steals } from './requests/steals.js';
 import { sharingOf, write } from './wire.js';
