@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-const FOLDERS = ['', 'standard', 'extended', 'lineage', 'native', 'service', 'service/io', 'page', 'internal'];
+const FOLDERS = ['', 'standard', 'extended', 'lineage', 'native', 'service', 'service/io', 'service/requests', 'page', 'internal'];
 
 /** Returns the paths of modules and types below the package's folder. */
 export function shipped(root) {

@@ -20,9 +20,7 @@ use navlocks_tests::tally::{KINDS, Tally};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
-use crate::histories::arbitrary::{
-    any_ops, check, counterexample, histories, runner, single_name_ops,
-};
+use self::arbitrary::{any_ops, check, counterexample, histories, runner, single_name_ops};
 
 #[test]
 fn x20_short_histories_follow_the_model() {

@@ -5,38 +5,16 @@ mod host;
 mod capi;
 mod holds;
 mod memory;
+mod recorder;
 
-use navlocks_core::kit::{About, Embedder, Notes, Notice, Sink, Space, SpaceError};
+use navlocks_core::kit::{Notes, Notice, Sink, Space, SpaceError};
 use navlocks_core::{
     Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,
     Scope, State, SuspendPolicy, Wait,
 };
+use recorder::{Labels, Record};
 
 pub(crate) const KEY: HashKey = HashKey::from_bytes([7; 16]);
-
-/// The embedder of these tests: attaches a label to each request.
-struct Labels;
-
-impl Embedder for Labels {
-    type Note = &'static str;
-    type Time = u64;
-    type Tag = &'static str;
-}
-
-/// Records the notices that the sink receives.
-#[derive(Default)]
-struct Record {
-    now: u64,
-    notified: Vec<String>,
-    published: Vec<String>,
-    evicted: Vec<ClientId>,
-}
-
-impl Record {
-    fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notified)
-    }
-}
 
 pub(crate) fn words(notice: &Notice<'_, u64>) -> String {
     match notice {
@@ -52,33 +30,6 @@ pub(crate) fn words(notice: &Notice<'_, u64>) -> String {
         Notice::ClientEnded { held_since: None } => "ended, pending".into(),
         Notice::Contended => "contended".into(),
         Notice::Deadlock(deadlock) => format!("deadlock of {}", deadlock.clients.len()),
-    }
-}
-
-impl Sink<Labels> for Record {
-    fn now(&self) -> u64 {
-        self.now
-    }
-
-    fn notify(&mut self, id: RequestId, notes: &mut Notes<Labels>, notice: &Notice<'_, u64>) {
-        let label = notes.get(id).copied().unwrap_or("unknown");
-        self.notified.push(format!("{label}: {}", words(notice)));
-    }
-
-    fn publish(
-        &mut self,
-        _id: RequestId,
-        about: &About<&'static str>,
-        _notes: &Notes<Labels>,
-        notice: &Notice<'_, u64>,
-    ) {
-        let About { client, scope, mode, tag } = about;
-        let tag = tag.unwrap_or("-");
-        self.published.push(format!("{client} {mode} {scope} {tag}: {}", words(notice)));
-    }
-
-    fn evicted(&mut self, client: ClientId) {
-        self.evicted.push(client);
     }
 }
 

@@ -1,12 +1,9 @@
 //! The engine, compared with the naive model and with each required behaviour.
 
 mod histories;
-mod kit;
-mod histories;
 
 mod support;
 mod standard;
-mod explainer;
 mod limits;
 mod explainer;
 mod tokens;

@@ -18,7 +18,6 @@ mod plan;
 mod scale;
 mod seeded;
 mod services;
-mod services;
 mod stranger;
 mod tally;
 mod errands;

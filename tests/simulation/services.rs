@@ -17,10 +17,10 @@ use navlocks_server::hub::{Contents, Hub, Outbox, Peer};
 use navlocks_server::{DeadlockPolicy, Limits};
 use navlocks_wire::{Fault, Hello, ToClient};
 
+use self::spoiler::Spoiler;
 use crate::bug::{Bug, Seeded};
 use crate::etcd::{Answer, Call, Etcd, Incarnation, OwnedSlot};
 use crate::member::Member;
-use crate::services::spoiler::Spoiler;
 
 /// A client, by its index in the world.
 pub(crate) type ClientNo = usize;

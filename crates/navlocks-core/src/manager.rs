@@ -14,6 +14,7 @@ mod graph;
 mod cycle;
 mod explain;
 mod survey;
+mod invariants;
 
 #[cfg(test)]
 mod cost;
@@ -380,26 +381,6 @@ impl LockManager {
         self.seating.shard()
     }
 
-    /// Checks everything that must be true between two inputs, in O(n log n).
-    ///
-    /// Debug builds call it after every input while the manager is small, and now and then when it
-    /// is large.
-    ///
-    /// # Panics
-    ///
-    /// When an invariant is broken. That is a bug of this crate.
-    pub fn check_invariants(&self) {
-        let entries = self.clients.check(&self.seating);
-        let sleeps =
-            |client: Index| self.clients[client].sleeps_under(SuspendPolicy::EvictOnContention);
-        self.seating.check(&entries, sleeps);
-        let waited_for = |&(client, _): &(Index, _)| sleeps(client) && self.is_waited_for(client);
-        assert!(
-            !self.clients.iter().any(|one| waited_for(&one)),
-            "a suspended client blocks others"
-        );
-    }
-
     /// Sends an event to the client that it is for: now, or when it is resumed.
     #[inline]
     fn send(&mut self, owner: Index, event: Event) {
@@ -446,20 +427,5 @@ impl LockManager {
     fn settle(&mut self) {
         self.seating.clear_if_idle();
         self.check_in_turn();
-    }
-
-    /// Checks the invariants after every input while there are few entries. A large manager is
-    /// checked once in as many inputs as it has entries, so that debug builds stay linear.
-    #[inline]
-    fn check_in_turn(&mut self) {
-        #[cfg(debug_assertions)]
-        {
-            self.inputs_since_check += 1;
-            let live = self.seating.live();
-            if live <= 64 || self.inputs_since_check > live {
-                self.inputs_since_check = 0;
-                self.check_invariants();
-            }
-        }
     }
 }

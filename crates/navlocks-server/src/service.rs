@@ -1,19 +1,19 @@
 //! A service from its start to its end.
 
+mod sockets;
+
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use crate::cluster::Membership;
-use crate::config::{Config, Origins};
+use crate::config::Config;
 use crate::connection::{Shared, attend_found};
 use crate::hub::Recording;
 use crate::hubs::Hubs;
@@ -21,6 +21,7 @@ use crate::inspect::Observer;
 use crate::net::{self, Address, Inherited, Listener, SocketFile, check_path};
 use crate::store::{StateFile, boot_ms};
 use crate::{node, reload};
+use sockets::{Sockets, check_reach, listen, listen_again, read_files};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to
 /// notice that first.
@@ -247,38 +248,6 @@ impl Service {
     }
 }
 
-/// Reads the certificate and the origins of a configuration.
-fn read_files(config: &Config) -> io::Result<(Option<TlsAcceptor>, Origins)> {
-    if config.dashboard_actions && !config.access.has_operators() {
-        let text =
-            "a dashboard that acts takes operators: name their tokens with --operator-token-file";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
-    Ok((tls, Origins::new(config)?))
-}
-
-/// Checks a TCP address. Beyond this machine it takes tokens to know who comes in, and TLS to keep
-/// them secret.
-fn check_reach(address: SocketAddr, config: &Config, has_tls: bool) -> io::Result<()> {
-    if address.ip().is_loopback() || (!config.access.is_open() && has_tls) {
-        return Ok(());
-    }
-    let text = format!(
-        "{address} can be reached from other machines: that takes access tokens (--token-file) and TLS (--tls-cert, --tls-key)"
-    );
-    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-}
-
-/// Listens on an address. All clients of a node that has died connect to the others at once.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    const QUEUE_MAX: u32 = 65_535;
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(QUEUE_MAX)
-}
-
 /// Sends what large inputs left, in parts, so that other clients have their turns in between.
 async fn send_rest(shared: Rc<Shared>) {
     let left_over = shared.hubs.common.left_over.clone();
@@ -382,21 +351,6 @@ async fn gone(file: &mut Option<SocketFile>) -> &mut SocketFile {
     }
 }
 
-/// Listens at the path whose socket was removed. Connections that are there stay.
-fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> {
-    let listener = match shared.hubs.single() {
-        None => file.bind_again(None)?,
-        Some(hub) => {
-            let mut hub = hub.borrow_mut();
-            hub.store.kept_file()?;
-            hub.keep_registry()?;
-            file.bind_again(hub.store.kept_file()?)?
-        }
-    };
-    tracing::warn!("the socket was removed, and made again");
-    Ok(Listener::Unix(listener))
-}
-
 /// Ends all sessions, waits a moment until their connections have heard, and writes that all is
 /// well.
 async fn shut_down(shared: &Shared) -> io::Result<()> {
@@ -421,32 +375,6 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
         None => Ok(()),
     };
     left.and(ended)
-}
-
-/// The sockets of a service that is about to start.
-struct Sockets {
-    tls: Option<TlsAcceptor>,
-    listeners: Vec<Listener>,
-    addresses: Vec<Address>,
-}
-
-impl Sockets {
-    fn add_unix(&mut self, listener: UnixListener) -> io::Result<()> {
-        let path = listener.local_addr()?.as_pathname().map(ToOwned::to_owned);
-        // First, because it is the one that people look for.
-        self.addresses.insert(0, Address::Unix(path.unwrap_or_default()));
-        self.listeners.push(Listener::Unix(listener));
-        Ok(())
-    }
-
-    /// Adds a TCP port.
-    fn add_tcp(&mut self, listener: TcpListener, config: &Config) -> io::Result<()> {
-        let address = listener.local_addr()?;
-        check_reach(address, config, self.tls.is_some())?;
-        self.addresses.push(Address::Tcp(address));
-        self.listeners.push(Listener::Tcp(listener));
-        Ok(())
-    }
 }
 
 #[cfg(test)]

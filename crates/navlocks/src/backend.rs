@@ -20,8 +20,8 @@ use navlocks_core::{
     Blockers, ClientId, Explained, FencingToken, LockManager, Mode, Name, Request, RequestId, Scope,
 };
 
-use crate::backend::extras::Extras;
-use crate::backend::inbox::Inboxes;
+use self::extras::Extras;
+use self::inbox::Inboxes;
 use crate::connection::Connection;
 use crate::error::{DowngradeError, LossCause, QueryError, RequestErrorKind};
 use crate::query::{PartitionSnapshot, Place, Snapshot, Waits};

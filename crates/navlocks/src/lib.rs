@@ -95,9 +95,6 @@ compile_error!(
 // In reading order: locks, a request, its guard, questions and events, the backends.
 mod locks;
 mod request;
-mod request;
-mod backend;
-mod lock;
 mod connection;
 mod lock;
 mod error;
@@ -108,12 +105,10 @@ mod election;
 pub mod deadlock;
 pub mod blocking;
 mod owner;
-mod owner;
 mod backend;
 mod local;
 #[cfg(feature = "client")]
 mod remote;
-mod sync;
 mod sync;
 // The older APIs and release styles, on the same engine.
 pub mod lineage;

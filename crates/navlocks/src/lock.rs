@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
+use self::watch::LossWatch;
 use crate::backend::{Grant, Watched};
 use crate::error::{DowngradeError, LossCause, QueryError};
-use crate::lock::watch::LossWatch;
 use crate::owner::Owner;
 
 /// A lock that is held. Dropping it releases it, also in a panic.

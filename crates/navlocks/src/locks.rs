@@ -1,36 +1,39 @@
 //! Locks: a lock space, and one client of it.
 
+mod builder;
+#[cfg(feature = "client")]
+mod connect;
+
 use std::fmt;
 #[cfg(feature = "client")]
-use std::pin::Pin;
 use std::sync::Arc;
 
-use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Explained, Name, RequestId, Scope};
+use navlocks_core::{Blockers, ClientId, Explained, Name, RequestId, Scope};
 
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
-use crate::local::Space;
 use crate::lock::Lock;
 use crate::lock::watch::ConnectionWatch;
 use crate::owner::place::{Member, Place};
 use crate::owner::{Client, Owners};
 use crate::query::{self, PartitionSnapshot, Snapshot};
 #[cfg(feature = "client")]
-use crate::remote::{Connect, ConnectError, Greeting};
+use crate::remote::Connect;
 use crate::request::Request;
 use crate::stream::Events;
+pub use builder::Builder;
 
 /// Locks by name, and one client that requests them.
 ///
 /// A clone is the same client; [`new_client`](Self::new_client) makes another one in the same lock
 /// space, and [`partition`](Self::partition) opens another lock space. Clients matter when one
-/// [ends](Self::end_client), which releases all its locks, and for [deadlocks](DeadlockPolicy).
-/// Otherwise one client serves any number of tasks and threads.
+/// [ends](Self::end_client), which releases all its locks, and for
+/// [deadlocks](crate::DeadlockPolicy). Otherwise one client serves any number of tasks and threads.
 ///
 /// Threads that request different names hardly contend, as long as each request has one name:
-/// requests for several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) put
-/// all names of the space behind one mutex.
+/// requests for several names, [events](Self::events) and a
+/// [deadlock policy](crate::DeadlockPolicy) put all names of the space behind one mutex.
 ///
 /// # Policy
 ///
@@ -53,29 +56,6 @@ use crate::stream::Events;
 #[derive(Clone)]
 pub struct Locks {
     owners: Arc<Owners>,
-}
-
-/// Options of a lock space. Made by [`Locks::builder`].
-#[derive(Clone, Copy, Debug, Default)]
-#[must_use = "call build()"]
-pub struct Builder {
-    deadlocks: DeadlockPolicy,
-}
-
-impl Builder {
-    /// Sets the policy for deadlocks among [requests within
-    /// locks](crate::deadlock#requests-within-a-lock); they are ignored by default.
-    pub fn deadlocks(mut self, policy: DeadlockPolicy) -> Self {
-        self.deadlocks = policy;
-        self
-    }
-
-    /// Makes a lock space with these options.
-    pub fn build(self) -> Locks {
-        let space = Space::alone(self.deadlocks);
-        let client = space.add_client();
-        Locks::of((Place::Local(space), client))
-    }
 }
 
 impl Locks {
@@ -397,41 +377,6 @@ impl Locks {
     /// ```
     pub fn events(&self) -> Events {
         Events::new(self.owners.client.clone())
-    }
-}
-
-#[cfg(feature = "client")]
-impl Connect {
-    /// Opens the socket and returns before the service has answered: await the [`Greeting`] too.
-    ///
-    /// Requests that were polled before the greeting travel with it, so their answers come up to
-    /// two round trips earlier. For programs that connect for one request, as `navlocks run` does.
-    ///
-    /// With a list of addresses, or when a node of a cluster names another one, these requests
-    /// follow the welcome. Further partitions must wait for the greeting: only then the client
-    /// knows whether they need sessions of their own.
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`](crate::ConnectError) when the socket cannot be opened.
-    pub async fn open(self) -> Result<(Locks, Greeting), ConnectError> {
-        let (handle, greeting) = self.open_handle().await?;
-        let first = handle.first_client();
-        Ok((Locks::of((Place::Remote(Arc::new(handle)), first)), greeting))
-    }
-}
-
-#[cfg(feature = "client")]
-impl IntoFuture for Connect {
-    type Output = Result<Locks, ConnectError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let handle = self.connect().await?;
-            let first = handle.first_client();
-            Ok(Locks::of((Place::Remote(Arc::new(handle)), first)))
-        })
     }
 }
 

@@ -12,10 +12,10 @@ use std::task::{Poll, Waker};
 
 use navlocks_core::{ClientId, Scope};
 
+use self::drain::Drain;
+use self::place::{Member, Place};
 use crate::backend::inbox::Inboxes;
 use crate::backend::{SHARDS, Sender, shard_of};
-use crate::owner::drain::Drain;
-use crate::owner::place::{Member, Place};
 use crate::sync::wakes::wake_all;
 use crate::sync::{AtomicBool, AtomicU64};
 

@@ -9,42 +9,14 @@ const FILE_LINES_MAX: usize = 450;
 const FOLDER_FILES_MAX: usize = 16;
 
 /// Longer files, to be divided. A file that is short enough leaves this list.
-const LONG_FILES: [&str; 16] = [
-    "crates/navlocks-cli/src/command/target.rs",
+const LONG_FILES: [&str; 3] = [
     "crates/navlocks-client/src/route.rs",
-    "crates/navlocks-core/src/kit/space.rs",
-    "crates/navlocks-core/src/manager.rs",
-    "crates/navlocks-core/src/seating.rs",
+    "crates/navlocks-server/src/hub/claim.rs",
     "crates/navlocks-server/src/hub/partitions/partition.rs",
-    "crates/navlocks-server/src/service.rs",
-    "crates/navlocks-server/tests/service/access.rs",
-    "crates/navlocks-server/tests/service/hostile.rs",
-    "crates/navlocks/src/error.rs",
-    "crates/navlocks/src/local/space.rs",
-    "crates/navlocks/src/locks.rs",
-    "crates/navlocks/tests/remote/peer.rs",
-    "js/index.d.ts",
-    "tests/engine/kit.rs",
-    "tests/src/model/scopes.rs",
 ];
 
 /// Fuller folders, to be divided. A folder that is small enough leaves this list.
-const FULL_FOLDERS: [&str; 14] = [
-    "crates/navlocks-cli/src/command",
-    "crates/navlocks-cli/tests/command",
-    "crates/navlocks-etcd/src",
-    "crates/navlocks-server/src/hub",
-    "crates/navlocks/src",
-    "crates/navlocks/src/remote",
-    "crates/navlocks/tests/remote",
-    "js/service",
-    "js/test",
-    "tests/conformance/body",
-    "tests/engine",
-    "tests/faults",
-    "tests/project",
-    "tests/simulation",
-];
+const FULL_FOLDERS: [&str; 1] = ["crates/navlocks-server/src/hub"];
 
 #[test]
 fn files_are_small() {

@@ -5,12 +5,14 @@
 //! termination, suspension. Only the two lists are kept between inputs; everything else is found by
 //! scanning them.
 
+mod state;
+mod eviction;
+
 use std::collections::{BTreeMap, VecDeque};
 
-use super::waits::Live;
 use super::words::{
-    Answer, Blockers, ClientNo, Deadlock, Decided, Event, Info, Input, LossCause, Mode, Name,
-    Policy, Refusal, RequestNo, Scope, Snapshot, State, Wait,
+    Answer, ClientNo, Decided, Event, Input, LossCause, Mode, Name, Policy, Refusal, RequestNo,
+    Scope, Snapshot, Wait,
 };
 
 /// A lock, or a lock request. "A lock request is a tuple of (scope, mode)."
@@ -427,146 +429,5 @@ impl Scopes {
             Some(Presence::Suspended { deferred, .. }) => deferred.push(event),
             _ => self.events.push_back(event),
         }
-    }
-}
-
-/// Eviction: no client ever waits for a suspended one under this policy.
-impl Scopes {
-    fn evictable(&self) -> Vec<ClientNo> {
-        let evict = |presence: &Presence| {
-            matches!(presence, Presence::Suspended { policy: Policy::EvictOnContention, .. })
-        };
-        self.clients
-            .iter()
-            .filter(|(_, presence)| evict(presence))
-            .map(|(&client, _)| client)
-            .collect()
-    }
-
-    /// Returns true if an entry of another client waits for an entry of this one.
-    fn somebody_waits_for(&self, client: ClientNo) -> bool {
-        let order: Vec<&Entry> = self.live().collect();
-        order.iter().enumerate().any(|(place, later)| {
-            later.client != client
-                && in_the_way(&order[..place], later).iter().any(|entry| entry.client == client)
-        })
-    }
-
-    fn evict_those_it_would_wait_for(&mut self, entry: &Entry, wait: Wait) {
-        let before: Vec<&Entry> = match wait {
-            Wait::Queue | Wait::IfAvailable => self.live().collect(),
-            // Other pending ones stand behind it.
-            Wait::Overtake => self.live().filter(|it| it.is_held() || it.overtakes).collect(),
-            Wait::Steal | Wait::StealAll => Vec::new(),
-        };
-        let in_the_way = in_the_way(&before, entry);
-        let evicted: Vec<ClientNo> = self
-            .evictable()
-            .into_iter()
-            .filter(|&client| in_the_way.iter().any(|other| other.client == client))
-            .collect();
-        self.evict(&evicted);
-    }
-
-    /// A request that came before others may make them wait for a suspended client.
-    fn evict_those_waited_for(&mut self) {
-        let evicted: Vec<ClientNo> = self
-            .evictable()
-            .into_iter()
-            .filter(|&client| self.somebody_waits_for(client))
-            .collect();
-        self.evict(&evicted);
-    }
-
-    /// Removes all entries of the clients in one step, then processes the queue. They stay
-    /// suspended.
-    fn evict(&mut self, clients: &[ClientNo]) {
-        for &client in clients {
-            // To the embedder, at once.
-            self.events.push_back(Event::Evicted { client });
-            self.lose(LossCause::Evicted, |lock| lock.client == client);
-            self.drop_pending(LossCause::Evicted, |pending| pending.client == client);
-        }
-        self.process_queue();
-    }
-}
-
-/// The questions.
-impl Scopes {
-    fn live(&self) -> impl Iterator<Item = &Entry> {
-        self.held.iter().chain(&self.queue)
-    }
-
-    /// Returns all live entries, in order; evicts no client.
-    pub fn snapshot(&self) -> Snapshot {
-        let infos = |entries: &[Entry]| {
-            entries
-                .iter()
-                .map(|entry| Info {
-                    request: entry.request,
-                    client: entry.client,
-                    scope: entry.scope.clone(),
-                    mode: entry.mode,
-                    token: entry.token,
-                })
-                .collect()
-        };
-        Snapshot { held: infos(&self.held), pending: infos(&self.queue) }
-    }
-
-    /// Returns the state of the request, if it is live.
-    pub fn state(&self, request: RequestNo) -> Option<State> {
-        let entry = self.live().find(|entry| entry.request == request)?;
-        Some(entry.token.map_or(State::Pending, |token| State::Held { token }))
-    }
-
-    /// Returns the blockers of the request.
-    pub fn blockers(&self, request: RequestNo) -> Blockers {
-        self.waits().blockers(request)
-    }
-
-    fn waits(&self) -> Live<'_> {
-        Live { held: &self.held, queue: &self.queue, outers: &self.outers }
-    }
-
-    /// Returns each deadlock once, in the order of their first requests.
-    pub fn deadlocks(&self) -> Vec<Deadlock> {
-        self.waits().deadlocks()
-    }
-
-    /// Returns the same for requests of which none was made within another one.
-    pub fn cycles_of_clients(&self) -> Vec<Deadlock> {
-        self.waits().cycles_of_clients()
-    }
-
-    /// Returns each cycle that is possible and not certain once, in the order of their first
-    /// requests.
-    pub fn possible_deadlocks(&self) -> Vec<Deadlock> {
-        self.waits().possible_deadlocks()
-    }
-
-    /// Returns how many requests were ever made; their numbers are below this.
-    pub fn requests_made(&self) -> usize {
-        self.requests_made
-    }
-
-    /// Returns the number of clients, suspended ones included.
-    pub fn client_count(&self) -> usize {
-        self.clients.len()
-    }
-
-    /// Returns true if the client joined and was not terminated.
-    pub fn has_client(&self, client: ClientNo) -> bool {
-        self.clients.contains_key(&client)
-    }
-
-    /// Returns true if the client is known and suspended.
-    pub fn is_suspended(&self, client: ClientNo) -> bool {
-        matches!(self.clients.get(&client), Some(Presence::Suspended { .. }))
-    }
-
-    /// Returns how many names have a live entry.
-    pub fn name_count(&self) -> usize {
-        self.live().flat_map(|entry| &entry.scope).collect::<std::collections::BTreeSet<_>>().len()
     }
 }

@@ -1,7 +1,7 @@
 //! The subcommands. Their definitions are the help, the completions and the manual at once.
 
 mod locking;
-mod services;
+pub(crate) mod services;
 mod completions;
 mod views;
 mod duration;

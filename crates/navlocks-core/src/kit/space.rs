@@ -1,6 +1,8 @@
 //! A space: one partition, with what its embedder attaches to each request.
 
 mod effects;
+mod error;
+mod contents;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -10,9 +12,10 @@ use super::contention::Contention;
 use super::ids::IdMap;
 use super::{Embedder, Notes, Notice, Sink};
 use crate::{
-    Answer, ClientId, Deadlock, DeadlockPolicy, DowngradeError, FencingToken, LockManager, Mode,
-    Name, Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
+    Answer, ClientId, DeadlockPolicy, DowngradeError, FencingToken, LockManager, Mode, Name,
+    Request, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
+pub use error::SpaceError;
 
 /// One lock space around a [`LockManager`].
 ///
@@ -48,39 +51,6 @@ pub struct About<Tag> {
     /// The text of the client.
     pub tag: Option<Tag>,
 }
-
-/// Why a space refused a request. Nothing of it is left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SpaceError {
-    /// The engine refused it.
-    Request(RequestError),
-    /// To wait would close a cycle: under [`DeadlockPolicy::Refuse`], or of a holder that would
-    /// wait for itself.
-    Deadlock(Deadlock),
-}
-
-impl From<RequestError> for SpaceError {
-    fn from(error: RequestError) -> Self {
-        Self::Request(error)
-    }
-}
-
-impl fmt::Display for SpaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Request(error) => error.fmt(f),
-            Self::Deadlock(deadlock) => match deadlock.outer {
-                Some(outer) => f.write_str(&Deadlock::describe_own(outer)),
-                None => f.write_str(
-                    "waiting for this would close a deadlock: release what you hold, then ask \
-                     again",
-                ),
-            },
-        }
-    }
-}
-
-impl core::error::Error for SpaceError {}
 
 impl<E: Embedder> Space<E> {
     /// Bytes that each name of a live request takes, the text of a long name aside.
@@ -415,42 +385,6 @@ impl<E: Embedder> Space<E> {
             self.described = None;
             self.forgotten_in = None;
         }
-    }
-
-    /// Returns what is attached to the requests.
-    #[inline]
-    pub fn notes(&self) -> &Notes<E> {
-        &self.notes
-    }
-
-    /// Returns the note of a live request, to change it.
-    #[inline]
-    pub fn note_mut(&mut self, id: RequestId) -> Option<&mut E::Note> {
-        self.notes.get_mut(id)
-    }
-
-    /// Returns the tag of a live request.
-    pub fn tag(&self, id: RequestId) -> Option<&E::Tag> {
-        self.tags.get(&id)
-    }
-
-    /// Returns how many requests have a tag.
-    pub fn tag_count(&self) -> usize {
-        self.tags.len()
-    }
-
-    /// Returns true if no request is left, and no holder watches.
-    pub fn is_idle(&self) -> bool {
-        let published = self.described.is_some() && self.forgotten_in.is_none();
-        self.manager.name_count() == 0 && self.contention.is_empty() && !published
-    }
-
-    /// Returns how many bytes the space takes, names and tags that are longer than a few words
-    /// aside.
-    pub fn memory(&self) -> usize {
-        self.manager.memory()
-            + self.notes.memory()
-            + self.tags.capacity() * size_of::<(RequestId, E::Tag)>()
     }
 
     /// Moves everything from the shards of a divided space into this one, which is the whole.

@@ -14,6 +14,7 @@ use navlocks_client::{Begin, Command, Machine, Moment};
 use navlocks_wire as wire;
 use tokio_tungstenite::tungstenite::{self, Message};
 
+use self::alarm::Alarm;
 use super::connect::Options;
 use super::dial::{Dialed, Link, dial, open};
 use super::errors::{ConnectError, broken};
@@ -21,8 +22,6 @@ use super::open::shut_down;
 use super::secret;
 use super::user_service;
 use super::wakers::{Next, Session, Tasks};
-use crate::remote::driver::alarm::Alarm;
-use crate::remote::driver::clock;
 
 /// A task that owns the connection of a session, and connects again.
 pub(super) struct Driver {

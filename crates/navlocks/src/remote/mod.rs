@@ -24,7 +24,6 @@ mod wakers;
 mod presence;
 mod convert;
 mod driver;
-mod driver;
 mod dial;
 mod zero_rtt;
 mod secret;

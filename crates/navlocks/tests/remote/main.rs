@@ -6,11 +6,8 @@
 mod peer;
 mod client;
 
-mod connection;
 mod answers;
-mod resuming;
 mod streams;
-mod leases;
 mod leases;
 mod resuming;
 mod connection;

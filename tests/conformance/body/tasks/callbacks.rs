@@ -11,8 +11,8 @@ use std::thread;
 use navlocks::lineage::{AcquireOptions, acquire};
 use navlocks::{Lock, Locks, Mode, RequestError, Scope};
 
-use crate::backend::Backend;
 use super::start;
+use crate::backend::Backend;
 use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};

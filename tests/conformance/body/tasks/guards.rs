@@ -5,8 +5,8 @@ use std::thread;
 
 use navlocks::{Lock, LossCause};
 
-use crate::backend::Backend;
 use super::start;
+use crate::backend::Backend;
 use crate::patience::{Gate, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};

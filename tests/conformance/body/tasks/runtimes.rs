@@ -9,8 +9,8 @@ use navlocks::{
     TryRequestFuture,
 };
 
-use crate::backend::Backend;
 use super::start;
+use crate::backend::Backend;
 use crate::patience::{Gate, comes_back, soon};
 use crate::task::Task;
 use crate::watch::{hold, queue, shows};

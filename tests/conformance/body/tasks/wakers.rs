@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures_core::Stream;
 use navlocks::{Lock, Locks, Request, RequestError, RequestErrorKind};
 
-use crate::backend::Backend;
 use super::{Arm, start};
+use crate::backend::Backend;
 use crate::patience::{comes_back, eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, shows, subscribe};

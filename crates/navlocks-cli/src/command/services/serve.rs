@@ -22,9 +22,9 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::supervisor::Supervisor;
 use super::joining::Joining;
 use crate::command::duration;
-use crate::command::services::serve::supervisor::Supervisor;
 use crate::exit::{Exit, Failure};
 use crate::printer;
 use crate::service_dir::{self, ServiceDir};

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { connect } from 'navlocks';
 import { putFenced } from '../examples/object-store.js';
-import { Service } from './service.js';
+import { Service } from '../support/service.js';
 
 const program = process.env.NAVLOCKS_MOTO ?? 'moto_server';
 const missing = spawnSync(program, ['--help']).status !== 0;
