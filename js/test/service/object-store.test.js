@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { connect } from 'navlocks';
-import { putFenced } from '../examples/object-store.js';
+import { putFenced } from '../../examples/object-store.js';
 import { Service } from '../support/service.js';
 
 const program = process.env.NAVLOCKS_MOTO ?? 'moto_server';
