@@ -43,6 +43,13 @@ fn units_are_without_mistakes_to_systemd() {
 }
 
 #[test]
+fn reload_of_a_unit_is_the_signal_by_which_a_service_reads_its_files() {
+    for name in ["navlocks.service", "navlocks-user.service"] {
+        assert_eq!(setting(&packaged(name), "ExecReload"), "/bin/kill -HUP $MAINPID", "{name}");
+    }
+}
+
+#[test]
 fn service_of_the_user_unit_has_the_place_of_one_that_a_command_starts() {
     let world = World::new();
     fs::create_dir(world.file("var-tmp")).unwrap();
