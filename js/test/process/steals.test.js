@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NamedEntries } from '../native/entries.js';
-import { Limits } from '../service/limits.js';
-import { Requests } from '../service/requests.js';
+import { NamedEntries } from '../../native/entries.js';
+import { Limits } from '../../service/limits.js';
+import { Requests } from '../../service/requests.js';
 
 /** Returns steals of so many names whose reads of their names are counted. */
 function counted(count, names = count) {
