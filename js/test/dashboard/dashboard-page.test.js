@@ -161,9 +161,12 @@ for (const kind of soakedKinds) describe(`a page of the dashboard in ${kind.name
     await two.hold('right');
     one.request('right', { tag: 'another task' });
     two.request('left', { tag: 'another task' });
-    const page = await pages.open(`${http()}/#/deadlocks`);
+    const page = await pages.open(`${http()}/#/deadlocks?partition=tasks`);
     const text = await shows(page, 'No deadlock', 'Possible', '2 clients');
     assert.doesNotMatch(text, /To break it|Break it/);
+    // The summary with the deadlocks has the partitions too.
+    await page.getByRole('link', { name: 'Names' }).click();
+    await page.locator('#space option', { hasText: 'tasks' }).waitFor({ state: 'attached' });
     assert.equal(await page.locator('.count').count(), 0, 'no badge');
     one.close();
     two.close();
