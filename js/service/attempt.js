@@ -6,6 +6,9 @@ import { Route } from './route.js';
 /** Limit for the connection and the first answer. */
 const GREETING_MS_MAX = 10_000;
 
+/** A hello that was late replaces a connection once in this time. */
+const REPLACED_FORGOTTEN_MS = 60_000;
+
 export class Attempt {
   /** The hello of this connection once it was sent: { sentAt, resume }. */
   hello;
@@ -20,6 +23,8 @@ export class Attempt {
   #within;
   /** When the service is dialled again. */
   #retryAt = Infinity;
+  /** When a later connection replaced one of this client the last time. */
+  #replacedAt = -Infinity;
   /** The first connection, until it succeeds or fails: { since, hasMoved }. */
   #opening;
 
@@ -46,6 +51,16 @@ export class Attempt {
   /** When an answer or another attempt is due. */
   get deadline() {
     return Math.min(this.#answerBy, this.#retryAt);
+  }
+
+  /** Whether a session may go on over another connection after this fault. */
+  goesOn(code, now) {
+    if (code !== 'replaced') return code === 'shutting-down' || code === 'moved';
+    // A hello of an earlier attempt was late in the network. The next time it is another client
+    // with this secret, and one of them must lose the locks.
+    const isFirst = now - this.#replacedAt >= REPLACED_FORGOTTEN_MS;
+    this.#replacedAt = now;
+    return isFirst;
   }
 
   /** Makes the first connection: dials each address once. */

@@ -345,7 +345,7 @@ export class Machine {
   /** The service ends the connection, and the session unless it goes on with a successor. */
   #over(fault, now) {
     const { code, to } = fault;
-    const goesOn = (code === 'shutting-down' || code === 'moved') && this.session.isResumable;
+    const goesOn = this.#attempt.goesOn(code, now) && this.session.isResumable;
     this.#settle(now);
     if (isOfClient(code) && ++this.#faults === FAULTS_MAX) {
       // The next session would begin with the same requests.

@@ -98,6 +98,11 @@ impl<T> Machine<T> {
             FaultCode::ShuttingDown | FaultCode::Moved if self.session.is_resumable() => {
                 self.link_down();
             }
+            // A hello of an earlier attempt was late in the network. The next time it is another
+            // client with this secret, and one of them must lose the locks.
+            FaultCode::Replaced if self.session.is_resumable() && self.is_replaced_first(now) => {
+                self.link_down();
+            }
             // The session ends: the service releases its locks, and a successor need not wait for
             // this client.
             FaultCode::LeaseLapsed => {
@@ -115,6 +120,12 @@ impl<T> Machine<T> {
         // Closing with unread input would look like a broken connection to the service.
         self.commands.push_back(Command::Drain);
         self.phase = Phase::Draining { since, until: now.saturating_add(CLOSING_MAX) };
+    }
+
+    /// Returns true if no later connection has replaced one of this client for a while.
+    fn is_replaced_first(&mut self, now: Moment) -> bool {
+        let earlier = self.replaced.replace(now);
+        earlier.is_none_or(|at| now.saturating_since(at) >= FAULTS_FORGOTTEN)
     }
 
     /// Drops the connection, and tries another one.

@@ -127,6 +127,8 @@ pub struct Machine<T> {
     down_since: Moment,
     /// Sessions in a row that the service ended because of this client's messages.
     faults: u32,
+    /// When a later connection replaced one of this client the last time.
+    replaced: Option<Moment>,
     /// The service ended the connection with this refusal.
     last_fault: Option<Fault>,
     /// Why the last attempt failed.
@@ -177,6 +179,7 @@ impl<T> Machine<T> {
             has_moved: false,
             down_since: now,
             faults: 0,
+            replaced: None,
             last_fault: None,
             failure: None,
             secret: None,

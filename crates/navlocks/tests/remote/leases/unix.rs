@@ -41,7 +41,6 @@ fn every_error_that_ends_the_session_loses_its_locks_at_once() {
         FaultCode::SlowReader,
         FaultCode::BadState,
         FaultCode::Internal,
-        FaultCode::Replaced,
         FaultCode::Limit,
         FaultCode::Other,
     ] {
