@@ -12,10 +12,16 @@ import { findWasm, instantiate } from './wasm.js';
  * The version of the engine's functions, numbers and messages. Copies of the package must have the
  * same.
  */
-const VERSION = 4;
+const VERSION = 5;
 
 /** Threads inherit environment data from the thread that starts them. */
 const KEY = 'navlocks.engine';
+
+// The engines, as the addon numbers them.
+const NATIVE = 0;
+const WASM = 1;
+
+const NO_WASM = 'this package was built without its WebAssembly engine: leave out NAVLOCKS_ENGINE, or use connect()';
 
 /** The choice of the process. In the main thread all copies of the package share its instance. */
 class Choice {
@@ -48,14 +54,20 @@ function readVariable() {
   }
 }
 
-function loadNative(path) {
+/**
+ * Loads the addon, which knows the engine of the process: the first thread that asks has chosen it,
+ * also a worker, whose environment data no other thread sees.
+ */
+function loadNative(path, wanted) {
   const { addon, problem } = loadAddon(path);
-  return addon === undefined ? { problem } : choose('native', path, addon);
+  if (addon === undefined) return { problem };
+  return addon.choose(wanted) === NATIVE ? choose('native', path, addon) : { isWasm: true };
 }
 
 /** The engine in WebAssembly is in the main thread. */
 function loadWasm(path) {
   if (!isMainThread) return { engine: reach(VERSION) };
+  if (path === undefined) return { problem: NO_WASM };
   try {
     const engine = instantiate(path);
     serveWorkers(engine, VERSION);
@@ -77,9 +89,11 @@ export function loadEngine() {
   if (kind !== undefined && kind !== 'native' && kind !== 'wasm') {
     return { problem: `NAVLOCKS_ENGINE is '${kind}': set it to 'native' or 'wasm', or leave it out` };
   }
-  const native = kind === 'wasm' ? {} : loadNative(first?.path ?? findAddon());
+  if (first?.kind === 'wasm') return loadWasm(findWasm());
   const path = kind === 'native' ? undefined : findWasm();
-  if (native.engine !== undefined || (path === undefined && kind !== 'wasm')) return native;
-  if (path !== undefined || first !== undefined) return loadWasm(path);
-  return { problem: 'this package was built without its WebAssembly engine: leave out NAVLOCKS_ENGINE, or use connect()' };
+  // Chosen only if it is there.
+  if (kind === 'wasm' && path === undefined) return { problem: NO_WASM };
+  const native = loadNative(first?.path ?? findAddon(), kind === 'wasm' ? WASM : NATIVE);
+  const usesWasm = native.isWasm || (native.engine === undefined && path !== undefined);
+  return usesWasm ? loadWasm(path ?? findWasm()) : native;
 }

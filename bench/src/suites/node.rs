@@ -124,6 +124,7 @@ fn targets(rows: &[Row]) -> Vec<Target> {
         times("handoff", NODE, 1.0 / 2.0),
         times("among-10k", NODE, 1.0 / 50.0),
         times("queued-20k", NODE, 1.0 / 50.0),
+        times("query-20k", NODE, 1.0),
         growth("among-50k", "among-0", 1.5),
         growth("queued-100k", "queued-1k", 1.5),
         times("memory-held", NODE, 1.0 / 3.0),

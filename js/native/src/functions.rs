@@ -1,7 +1,7 @@
 //! The functions that `js/native/native.js` calls.
 
 use std::ffi::CStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use coarsetime::Clock;
 use navlocks_core::kit::{Group, HostError, Limits, Member, SpaceError};
@@ -98,6 +98,18 @@ macro_rules! function {
         }
     };
 }
+
+function!(
+    /// `choose(engine)`: returns the engine of this process, 0 for this addon and 1 for
+    /// WebAssembly. The first call of all threads chooses it.
+    Choose,
+    c"choose",
+    |env, _, &[engine, ..]| {
+        static CHOSEN: OnceLock<f64> = OnceLock::new();
+        let engine = env.get_number(engine)?;
+        env.number(*CHOSEN.get_or_init(|| engine))
+    }
+);
 
 function!(
     /// `open(partition, clientId, array, wake)`: opens a client of a lock space and returns its
@@ -352,7 +364,8 @@ function!(
 
 /// Puts all functions on the exports of the addon.
 pub(crate) fn export_all(exports: &napi::Exports) -> bool {
-    exports.add::<Open>()
+    exports.add::<Choose>()
+        && exports.add::<Open>()
         && exports.add::<Close>()
         && exports.add::<MakeRequest>()
         && exports.add::<MakeRequestWithin>()

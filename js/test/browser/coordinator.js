@@ -1,18 +1,21 @@
 // The page that a test controls: creates the place where cases run, and the other clients of cases.
-// coordinator.html?kind=KIND&provider=PROVIDER: all other parameters are for the provider.
+// coordinator.html?kind=KIND&provider=PROVIDER[&clients=PROVIDER]: all other parameters are for the
+// provider. Without `clients` the other clients have the same provider.
 
 const query = new URLSearchParams(location.search);
 const provider = query.get('provider');
 const script = `${provider}.js${location.search}`;
-const page = `${provider}.html${location.search}`;
 
-/** Creates a place of each kind. Resolves with functions that pass it a port and that end it. */
+/**
+ * Creates a place of each kind, with a script or a page of the same provider. Resolves with
+ * functions that pass it a port and that end it.
+ */
 const kinds = {
   async page() {
     return { give: (port) => dispatchEvent(new MessageEvent('message', { ports: [port] })) };
   },
 
-  async iframe() {
+  async iframe(_, page) {
     const frame = document.createElement('iframe');
     frame.src = page;
     const loaded = new Promise((resolve) => {
@@ -23,7 +26,7 @@ const kinds = {
     return { give: (port) => frame.contentWindow.postMessage('', '*', [port]), end: () => frame.remove() };
   },
 
-  async window() {
+  async window(_, page) {
     const opened = window.open(page, '_blank');
     // Added later than the page's own listener.
     await new Promise((resolve) => {
@@ -32,17 +35,17 @@ const kinds = {
     return { give: (port) => opened.postMessage('', '*', [port]), end: () => opened.close() };
   },
 
-  async dedicated() {
+  async dedicated(script) {
     const worker = new Worker(script, { type: 'module' });
     return { give: (port) => worker.postMessage('', [port]), end: () => worker.terminate() };
   },
 
-  async shared() {
+  async shared(script) {
     const worker = new SharedWorker(script, { type: 'module' });
     return { give: (port) => join(worker.port, port) };
   },
 
-  async service() {
+  async service(script) {
     const registration = await navigator.serviceWorker.register(script, { type: 'module', scope: './nowhere/' });
     const worker = registration.installing ?? registration.waiting ?? registration.active;
     while (worker.state !== 'activated') {
@@ -63,8 +66,8 @@ function join(one, other) {
   other.onmessage = ({ data, ports }) => one.postMessage(data, ports);
 }
 
-async function start(kind, role) {
-  const place = await kinds[kind]();
+async function start(kind, role, provider) {
+  const place = await kinds[kind](`${provider}.js${location.search}`, `${provider}.html${location.search}`);
   const { port1, port2 } = new MessageChannel();
   place.give(port2);
   port1.postMessage(role);
@@ -73,7 +76,7 @@ async function start(kind, role) {
 
 /** Creates another client for the place at the other end of this port. */
 async function makeClient(port, number, way, clients) {
-  const { port: agent, end } = await start(kindFor[way], 'agent');
+  const { port: agent, end } = await start(kindFor[way], 'agent', query.get('clients') ?? provider);
   clients.set(number, end);
   await new Promise((resolve) => {
     agent.onmessage = resolve;
@@ -84,7 +87,7 @@ async function makeClient(port, number, way, clients) {
 
 async function makePlace(kind) {
   if (kind === 'page') await import(`./${script}`);
-  const { port } = await start(kind, 'cases');
+  const { port } = await start(kind, 'cases', provider);
   const clients = new Map();
   const runs = new Map();
   let cases;

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.json': 'application/json' };
@@ -36,6 +37,18 @@ async function answer({ url }, response) {
 
 function pathOf(url) {
   return normalize(decodeURIComponent(new URL(url, 'http://site').pathname));
+}
+
+/**
+ * Returns a function that serves a module of the package and its imports as one minified script,
+ * which a page loads in a fraction of the time.
+ */
+export function bundled(path) {
+  const made = build({ entryPoints: [join(root, path)], bundle: true, minify: true, format: 'esm', write: false });
+  return async (_, response) => {
+    const { outputFiles } = await made;
+    response.writeHead(200, { ...headers, 'content-type': 'text/javascript' }).end(outputFiles[0].contents);
+  };
 }
 
 /**

@@ -6,14 +6,19 @@ import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { amount } from '../support/soak.js';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const newest = file('../../peers/node_modules/.bin/node');
 const skip = existsSync(newest) ? false : 'the newest Node is not installed: run npm install --prefix peers';
 
+/** Here these tests are repeated, so they kill few threads. */
+const rounds = amount('NAVLOCKS_ROUNDS', 20, 2000);
+
 async function run(...given) {
   // The child is not part of this test run: it reports by its output.
-  const { NODE_TEST_CONTEXT, ...env } = process.env;
+  const { NODE_TEST_CONTEXT, ...own } = process.env;
+  const env = { ...own, NAVLOCKS_ROUNDS: rounds };
   const { stdout } = await promisify(execFile)(newest, given, { env, timeout: 1_200_000, maxBuffer: 2 ** 26 }).catch((error) => {
     throw new Error(`${error.message}\n${error.stdout}`);
   });

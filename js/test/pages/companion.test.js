@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Browsers, soakedKinds } from '../browser/browsers.js';
-import { startSite } from '../browser/site.js';
+import { bundled, startSite } from '../browser/site.js';
 import { Service } from '../support/service.js';
 
 for (const kind of soakedKinds) describe(`${kind.name} with native: 'also'`, { skip: kind.missing }, () => {
@@ -13,7 +13,7 @@ for (const kind of soakedKinds) describe(`${kind.name} with native: 'also'`, { s
   let context;
 
   before(async () => {
-    site = await startSite();
+    site = await startSite({ '/browser.js': bundled('browser.js') });
     service = await Service.start(['--allow-origin', site.origin]);
     context = await (await browsers.open()).newContext();
   });

@@ -3,15 +3,20 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { Browsers, kinds, soakedKinds } from '../browser/browsers.js';
 import { KINDS, runCases } from '../browser/conformance.js';
-import { headers, startSite } from '../browser/site.js';
+import { bundled, startSite } from '../browser/site.js';
 import { Service } from '../support/service.js';
+import { soaks } from '../support/soak.js';
 
 /** So long that only the end of a client releases its locks, and never the end of a lease. */
 const lease = 600_000;
+
+/** Returns the scripts that a place loads: as many modules, or one that is bundled and minified. */
+function providersOf(place) {
+  if (soaks) return ['service', 'bundled'];
+  return [place === 'page' ? 'service' : 'bundled'];
+}
 
 for (const kind of kinds) describe(`${kind.name}`, { skip: kind.missing }, () => {
   const browsers = new Browsers(kind);
@@ -19,7 +24,7 @@ for (const kind of kinds) describe(`${kind.name}`, { skip: kind.missing }, () =>
   let service;
 
   before(async () => {
-    site = await startSite({ '/test/browser/bundled.js': serveBundle });
+    site = await startSite({ '/test/browser/bundled.js': bundled('test/browser/service.js') });
     service = await Service.start(['--lease-max', '10m', '--allow-origin', site.origin]);
   });
 
@@ -30,16 +35,18 @@ for (const kind of kinds) describe(`${kind.name}`, { skip: kind.missing }, () =>
   });
 
   for (const place of soakedKinds.includes(kind) ? KINDS : ['page']) {
-    test(`the standard's cases pass: ${place}`, (t) => runAll(t, { kind: place }, 100));
-    test(`the extensions' cases pass: ${place}`, (t) => runAll(t, { kind: place, body: 'extensions' }, 20));
-    test(`the older drafts' cases pass: ${place}`, (t) => runAll(t, { kind: place, body: 'lineage' }, 50));
+    for (const provider of providersOf(place)) {
+      test(`the standard's cases pass: ${place}, ${provider}`, (t) => runAll(t, { kind: place, provider }, 100));
+      if (!soaks && !['page', 'shared'].includes(place)) continue;
+      test(`the extensions' cases pass: ${place}, ${provider}`, (t) => runAll(t, { kind: place, provider, body: 'extensions' }, 20));
+      test(`the older drafts' cases pass: ${place}, ${provider}`, (t) => runAll(t, { kind: place, provider, body: 'lineage' }, 50));
+    }
   }
-
-  if (soakedKinds.includes(kind)) test("the standard's cases pass, bundled and minified", (t) => runAll(t, { kind: 'page', provider: 'bundled' }, 100));
 
   /** Runs every case of a body in a place. */
   async function runAll(t, place, least) {
-    const given = { provider: 'service', ...place, service: service.tcp, lease };
+    // The other clients of cases load one script instead of some seventy.
+    const given = { clients: 'bundled', ...place, service: service.tcp, lease };
     let count = 0;
     for await (const { id, title, passed, error } of runCases(() => browsers.open(), site.origin, given)) {
       count++;
@@ -49,10 +56,3 @@ for (const kind of kinds) describe(`${kind.name}`, { skip: kind.missing }, () =>
     assert.ok(count > least, `only ${count} cases`);
   }
 });
-
-/** Serves browser/service.js and its imports as one minified script. */
-async function serveBundle(_, response) {
-  const entryPoints = [fileURLToPath(new URL('../browser/service.js', import.meta.url))];
-  const { outputFiles } = await build({ entryPoints, bundle: true, minify: true, format: 'esm', write: false });
-  response.writeHead(200, { ...headers, 'content-type': 'text/javascript' }).end(outputFiles[0].contents);
-}

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const file = fileURLToPath(new URL('../native/navlocks.wasm', import.meta.url));
+const file = fileURLToPath(new URL('../../native/navlocks.wasm', import.meta.url));
 const url = import.meta.resolve('navlocks');
 const skip = existsSync(file) ? false : 'the package was built without its WebAssembly engine';
 
@@ -18,10 +18,13 @@ async function run(engine, text) {
   return stdout.trim();
 }
 
-/** Returns code that starts a worker with this module, where `locks` is that of the package. */
-function startWorker(text, data = 'undefined') {
+/**
+ * Returns code that starts a worker with this module, where `locks` is that of the package, and the
+ * text of options.
+ */
+function startWorker(text, options = '{}') {
   const code = `import { parentPort, workerData } from 'node:worker_threads'; import { locks } from '${url}'; ${text}`;
-  return `new Worker(new URL(${JSON.stringify(`data:text/javascript,${encodeURIComponent(code)}`)}), { workerData: ${data} })`;
+  return `new Worker(new URL(${JSON.stringify(`data:text/javascript,${encodeURIComponent(code)}`)}), ${options})`;
 }
 
 const IMPORTS = `import { once } from 'node:events'; import { Worker } from 'node:worker_threads';`;
@@ -63,6 +66,26 @@ test('a worker whose main thread has not loaded the package gets the remedy, and
   assert.equal(query, request);
   assert.equal(later, 'held by the main thread');
 });
+
+for (const [worker, main] of [['native', 'wasm'], ['wasm', 'native']]) {
+  test(`the engine of a worker that loads the package first, ${worker}, is that of a main thread with ${main}`, { skip }, async () => {
+    const started = startWorker(`
+      parentPort.postMessage('ready');
+      await new Promise((resolve) => parentPort.once('message', resolve));
+      parentPort.postMessage(await locks.request('a', { ifAvailable: true }, String));
+      parentPort.close();
+    `, `{ env: { ...process.env, NAVLOCKS_ENGINE: '${worker}' } }`);
+    const seen = await run(main, `${IMPORTS}
+      const worker = ${started};
+      await once(worker, 'message');
+      const { locks } = await import('${url}');
+      await locks.hold('a');
+      worker.postMessage('go');
+      console.log((await once(worker, 'message'))[0]);
+    `);
+    assert.equal(seen, 'null');
+  });
+}
 
 test('a worker within a worker shares the locks of the main thread', { skip }, async () => {
   const inner = startWorker(`parentPort.postMessage(await locks.request('a', { ifAvailable: true }, String)); parentPort.close();`);
@@ -148,7 +171,7 @@ test('a query of a thread that was blocked keeps the grant that came meanwhile',
     lock.release();
     Atomics.store(workerData, 1, 1);
     Atomics.notify(workerData, 1);
-  `, 'shared');
+  `, '{ workerData: shared }');
   const seen = await run('native', `${IMPORTS}
     const { locks } = await import('${url}');
     const shared = new Int32Array(new SharedArrayBuffer(8));

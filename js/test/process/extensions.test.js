@@ -10,7 +10,7 @@ import { Worker } from 'node:worker_threads';
 import { install, LockManager, locks } from 'navlocks';
 import { runCase } from '../conformance/bench.js';
 import { casesFor } from '../conformance/cases.js';
-import { loadProvider } from '../support/threads.js';
+import { loadProvider, throughService } from '../support/threads.js';
 
 let counter = 0;
 const unique = () => `extension ${++counter}`;
@@ -22,7 +22,7 @@ async function rejection(promise) {
   );
 }
 
-for (const providerName of ['navlocks', 'strict-realm', 'service-unix', 'service-tcp']) {
+for (const providerName of ['navlocks', 'strict-realm', ...throughService]) {
   const provider = await loadProvider(providerName);
   describe(providerName, () => {
     for (const testCase of casesFor(provider, 'extensions')) test(`${testCase.id} ${testCase.title}`, () => runCase(testCase, provider));

@@ -13,9 +13,9 @@ import { runCase } from '../conformance/bench.js';
 import { casesFor } from '../conformance/cases.js';
 import { Proxy } from '../support/proxy.js';
 import { Service } from '../support/service.js';
-import { loadProvider } from '../support/threads.js';
+import { loadProvider, throughService } from '../support/threads.js';
 
-for (const providerName of ['lineage', 'strict-realm', 'service-unix', 'service-tcp']) {
+for (const providerName of ['lineage', 'strict-realm', ...throughService]) {
   const provider = await loadProvider(providerName);
   describe(providerName, () => {
     for (const testCase of casesFor(provider, 'lineage')) test(`${testCase.id} ${testCase.title}`, () => runCase(testCase, provider));

@@ -1,11 +1,15 @@
 // Clients in worker threads.
 
 import { once } from 'node:events';
+import process from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { Flag, Lock, lineageOf } from '../../lineage/lineage.js';
 import { Client } from '../conformance/client.js';
+
+/** The providers through a service, for tests that the other engine of this process repeats. */
+export const throughService = process.env.NAVLOCKS_ENGINE === 'wasm' ? [] : ['service-unix', 'service-tcp'];
 
 const AGENT = new URL('./agent-thread.js', import.meta.url);
 
