@@ -35,7 +35,7 @@ for (const provider of ['navlocks', 'installed']) {
 
 for (const name of ['extensions', 'lineage', 'threads', 'process']) {
   test(`${name}.test.js passes in the newest Node`, { skip }, async () => {
-    await run('--test', file(`../${name}.test.js`));
+    await run('--test', file(`../process/${name}.test.js`));
   });
 }
 
