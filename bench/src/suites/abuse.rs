@@ -1,8 +1,11 @@
 //! A service under abuse: how long a bystander waits for its lock while clients of another tenant
 //! take all they can.
 
+mod resume;
+
 use std::future::IntoFuture;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +23,9 @@ use servers::{self as server, Address, Server, Transport};
 /// The name of the side without abuse.
 const IDLE: &str = "idle";
 
-/// The limit of a bystander's slowest cycle under abuse.
+/// The limit of a bystander's slowest cycle under abuse, and beside a session that resumes.
 const CYCLE_NANOSECONDS_MAX: f64 = 50e6;
+const RESUME_NANOSECONDS_MAX: f64 = 20e6;
 
 pub(super) const SUITE: Suite = Suite {
     name: "abuse",
@@ -55,7 +59,7 @@ fn plan(options: &Options) -> Plan {
         }
     };
     let time = Duration::from_millis(if options.quick { 20 } else { 2000 });
-    let contests = CASES.map(|(case, abuse, clients)| {
+    let mut contests = Vec::from(CASES.map(|(case, abuse, clients)| {
         let clients = if options.quick { 3 } else { clients };
         let (abused, idle) = (server.clone(), server.clone());
         Contest::new(&[case], Nanoseconds)
@@ -71,8 +75,9 @@ fn plan(options: &Options) -> Plan {
                 })
             })
             .side(IDLE, move || Box::new(move || vec![bystander(&idle, time)]))
-    });
-    Plan { notes, contests: contests.into() }
+    }));
+    contests.push(resume::contest(server, options.scaled(resume::LOCKS)));
+    Plan { notes, contests }
 }
 
 fn runtime() -> Runtime {
@@ -81,6 +86,17 @@ fn runtime() -> Runtime {
 
 /// Returns the nanoseconds of the slowest cycle of a client within a time.
 fn bystander(server: &Server, time: Duration) -> f64 {
+    let begun = Instant::now();
+    slowest_cycle(server, || (true, begun.elapsed() >= time))
+}
+
+/// Returns the same between two moments of another thread.
+fn bystander_until(server: &Server, begins: &AtomicBool, ends: &AtomicBool) -> f64 {
+    slowest_cycle(server, || (begins.load(Ordering::Acquire), ends.load(Ordering::Acquire)))
+}
+
+/// Returns the slowest cycle until the end; `stage` says whether cycles count, and whether to end.
+fn slowest_cycle(server: &Server, stage: impl Fn() -> (bool, bool)) -> f64 {
     let Some(Address::Tcp(address)) = server.address(Transport::Tcp) else {
         panic!("the service has no TCP port");
     };
@@ -88,16 +104,27 @@ fn bystander(server: &Server, time: Duration) -> f64 {
     runtime().block_on(async {
         let locks = Locks::connect(url).await.expect("the bystander is served");
         let locks = locks.partition("bystander");
-        let begun = Instant::now();
         let mut slowest = Duration::ZERO;
-        while begun.elapsed() < time {
+        loop {
             let asked = Instant::now();
             drop(locks.request("name").await.expect("the bystander is served"));
-            slowest = slowest.max(asked.elapsed());
+            let cycle = asked.elapsed();
+            let (counts, is_over) = stage();
+            if is_over {
+                break;
+            }
+            slowest = slowest.max(if counts { cycle } else { Duration::ZERO });
         }
         locks.disconnect().await;
         slowest.as_nanos() as f64
     })
+}
+
+fn socket_of(server: &Server) -> PathBuf {
+    let Some(Address::Unix(path)) = server.address(Transport::Unix) else {
+        panic!("the service has no Unix socket");
+    };
+    path.clone()
 }
 
 /// Starts the abusers in a thread of their own.
@@ -107,10 +134,7 @@ fn begin(
     clients: usize,
     over: &Arc<AtomicBool>,
 ) -> JoinHandle<io::Result<()>> {
-    let Some(Address::Unix(path)) = server.address(Transport::Unix) else {
-        panic!("the service has no Unix socket");
-    };
-    let (url, over) = (format!("unix:{}", path.display()), over.clone());
+    let (url, over) = (format!("unix:{}", socket_of(server).display()), over.clone());
     std::thread::spawn(move || abuse(url, clients, over))
 }
 
@@ -251,10 +275,19 @@ fn end_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()>
 
 fn targets(rows: &[Row]) -> Vec<Target> {
     let ours = rows.iter().filter(|row| row.ours().peer == OURS);
-    ours.map(|row| Target {
-        text: format!("nanoseconds of the slowest cycle beside {}", row.case),
-        measured: row.ours().median(),
-        limit: CYCLE_NANOSECONDS_MAX,
-    })
-    .collect()
+    let limited = ours.filter_map(|row| {
+        let limit = match row.case.as_str() {
+            resume::CYCLE => RESUME_NANOSECONDS_MAX,
+            case if case.starts_with("resume-") => return None,
+            _ => CYCLE_NANOSECONDS_MAX,
+        };
+        Some((row, limit))
+    });
+    limited
+        .map(|(row, limit)| Target {
+            text: format!("nanoseconds of the slowest cycle beside {}", row.case),
+            measured: row.ours().median(),
+            limit,
+        })
+        .collect()
 }
