@@ -79,7 +79,7 @@ impl Node {
         let (name, url) = (self.name.clone(), self.url.clone());
         assert!(self.terminate());
         let listen = url.trim_start_matches("ws://").trim_end_matches('/');
-        Self::run(&name, &mut serve_at(etcd, &name, NODE_LEASE, listen))
+        Self::run(&name, &mut serve_at(PROGRAM, etcd, &name, NODE_LEASE, listen))
     }
 
     /// Ends it in good order. Returns whether it succeeded.
@@ -102,11 +102,17 @@ pub(crate) fn serve(etcd: &EtcdMembers, name: &str) -> Command {
 }
 
 fn serve_for(etcd: &EtcdMembers, name: &str, node_lease: &str) -> Command {
-    serve_at(etcd, name, node_lease, "127.0.0.1:0")
+    serve_at(PROGRAM, etcd, name, node_lease, "127.0.0.1:0")
 }
 
-fn serve_at(etcd: &EtcdMembers, name: &str, node_lease: &str, listen: &str) -> Command {
-    let mut command = Command::new(PROGRAM);
+fn serve_at(
+    program: &str,
+    etcd: &EtcdMembers,
+    name: &str,
+    node_lease: &str,
+    listen: &str,
+) -> Command {
+    let mut command = Command::new(program);
     command.args(["serve", "--cluster", &address(etcd), "--node", name]);
     command.args(["--listen", listen, "--slots", "8", "--node-lease", node_lease]);
     command.env_remove("NAVLOCKS_TOKEN").stdout(Stdio::piped()).stderr(Stdio::null());
@@ -120,7 +126,16 @@ pub(crate) fn three(etcd: &EtcdMembers) -> Vec<Node> {
 
 /// The same, with further arguments of `navlocks serve`.
 pub(crate) fn three_with(etcd: &EtcdMembers, arguments: &[&str]) -> Vec<Node> {
-    let start = |name| Node::start_with(etcd, name, arguments);
+    three_by(etcd, |name| Node::start_with(etcd, name, arguments))
+}
+
+/// The same, of another command.
+pub(crate) fn three_of(program: &str, etcd: &EtcdMembers) -> Vec<Node> {
+    let serve = |name: &str| serve_at(program, etcd, name, NODE_LEASE, "127.0.0.1:0");
+    three_by(etcd, |name| Node::run(name, &mut serve(name)))
+}
+
+fn three_by(etcd: &EtcdMembers, start: impl FnMut(&str) -> Node) -> Vec<Node> {
     let nodes: Vec<Node> = ["n1", "n2", "n3"].map(start).into();
     // The hashes of these names and eight slots.
     while slots(etcd) != [2, 2, 4] {
@@ -168,7 +183,12 @@ pub(crate) fn cluster(etcd: &EtcdMembers, arguments: &[&str]) -> Output {
 
 /// Runs `navlocks run` with these arguments to its end.
 pub(crate) fn run(urls: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
+    run_of(PROGRAM, urls, arguments)
+}
+
+/// The same, of another command.
+pub(crate) fn run_of(program: &str, urls: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
     command.arg("run").args(arguments).env("NAVLOCKS_URL", urls);
     command.output().expect("the program runs")
 }
@@ -180,7 +200,11 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) fn start(urls: &str, name: &str) -> Self {
-        let mut command = Command::new(PROGRAM);
+        Self::start_of(PROGRAM, urls, name)
+    }
+
+    pub(crate) fn start_of(program: &str, urls: &str, name: &str) -> Self {
+        let mut command = Command::new(program);
         command.args(["run", name, "--", "sh", "-c", "echo $NAVLOCKS_FENCING_TOKEN; cat"]);
         command.env("NAVLOCKS_URL", urls).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::null());

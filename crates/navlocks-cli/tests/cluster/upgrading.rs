@@ -7,7 +7,10 @@ use std::thread::JoinHandle;
 
 use servers::EtcdMembers;
 
-use crate::nodes::{Holder, Node, cluster, etcd, run, shown, three, urls};
+use crate::nodes::{Holder, Node, PROGRAM, cluster, etcd, run_of, shown, three_of, urls};
+
+/// Names the command of an earlier version, which `./test soak` builds.
+const EARLIER: &str = "NAVLOCKS_EARLIER";
 
 const HOLDERS: usize = 6;
 const WORKERS: usize = 2;
@@ -21,16 +24,16 @@ struct Load {
 }
 
 impl Load {
-    fn start(urls: &str) -> Self {
+    fn start(program: &str, urls: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("navlocks-load-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let (ends, taken) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let worker = |_| {
-            let (urls, mark) = (urls.to_owned(), folder.join("held"));
+            let (program, urls, mark) = (program.to_owned(), urls.to_owned(), folder.join("held"));
             let (ends, taken) = (ends.clone(), taken.clone());
             std::thread::spawn(move || {
                 while !ends.load(Ordering::Relaxed) {
-                    hold_alone(&urls, &mark);
+                    hold_alone(&program, &urls, &mark);
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
             })
@@ -59,10 +62,10 @@ impl Load {
 }
 
 /// Takes the lock for a command that fails if another one runs.
-fn hold_alone(urls: &str, mark: &Path) {
+fn hold_alone(program: &str, urls: &str, mark: &Path) {
     let mark = mark.to_str().expect("a path in UTF-8");
     let command = format!("mkdir {mark} && rmdir {mark}");
-    let output = run(urls, &["busy", "--", "sh", "-c", &command]);
+    let output = run_of(program, urls, &["busy", "--", "sh", "-c", &command]);
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -78,17 +81,16 @@ fn await_slots(etcd: &EtcdMembers, name: &str, has: impl Fn(u64) -> bool) {
     }
 }
 
-#[test]
-fn nodes_restarted_one_by_one_under_load_lose_no_lock() {
+/// Replaces nodes of a command, whose clients are of the same command, by nodes of this one.
+fn upgrade_from(earlier: &str) {
     let etcd = etcd();
-    let mut nodes = three(&etcd);
+    let mut nodes = three_of(earlier, &etcd);
     let urls = urls(&nodes);
-    let mut holders: Vec<Holder> =
-        (0..HOLDERS).map(|index| Holder::start(&urls, &format!("held {index}"))).collect();
+    let start = |index| Holder::start_of(earlier, &urls, &format!("held {index}"));
+    let mut holders: Vec<Holder> = (0..HOLDERS).map(start).collect();
     let tokens: Vec<u64> = holders.iter_mut().map(Holder::token).collect();
-    let mut waiters: Vec<Holder> =
-        (0..HOLDERS).map(|index| Holder::start(&urls, &format!("held {index}"))).collect();
-    let load = Load::start(&urls);
+    let mut waiters: Vec<Holder> = (0..HOLDERS).map(start).collect();
+    let load = Load::start(earlier, &urls);
     for _ in 0..nodes.len() {
         load.goes_on();
         let node = nodes.remove(0);
@@ -100,6 +102,7 @@ fn nodes_restarted_one_by_one_under_load_lose_no_lock() {
         nodes.push(node);
     }
     load.goes_on();
+    hold_alone(PROGRAM, &urls, &load.folder.join("of this version"));
     assert!(load.end() > 0);
     for holder in holders {
         assert_eq!(holder.finish(), Some(0), "its lock was lost");
@@ -109,5 +112,18 @@ fn nodes_restarted_one_by_one_under_load_lose_no_lock() {
     }
     for waiter in waiters {
         assert_eq!(waiter.finish(), Some(0));
+    }
+}
+
+#[test]
+fn nodes_restarted_one_by_one_under_load_lose_no_lock() {
+    upgrade_from(PROGRAM);
+}
+
+#[test]
+fn nodes_upgraded_from_an_earlier_version_under_load_lose_no_lock() {
+    match std::env::var(EARLIER) {
+        Ok(program) => upgrade_from(&program),
+        Err(_) => servers::skip(format_args!("{EARLIER} names no command of an earlier version")),
     }
 }
