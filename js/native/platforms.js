@@ -3,12 +3,14 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { arch, platform } from 'node:process';
+import process, { arch, platform } from 'node:process';
 
 /** The platforms that the release builds a package for, as npm's `os`, `cpu` and `libc`. */
 export const PLATFORMS = [
   { os: 'linux', cpu: 'x64', libc: 'glibc' },
   { os: 'linux', cpu: 'arm64', libc: 'glibc' },
+  { os: 'linux', cpu: 'x64', libc: 'musl' },
+  { os: 'linux', cpu: 'arm64', libc: 'musl' },
 ];
 
 /** Returns the name of a platform, such as `linux-x64-glibc`. */
@@ -23,17 +25,34 @@ export function packageOf(known) {
 
 const require = createRequire(import.meta.url);
 
-/** Returns the folder of this platform's package if it is installed. npm chooses the libc. */
-function findFolder() {
-  for (const known of PLATFORMS) {
-    if (known.os !== platform || known.cpu !== arch) continue;
-    try {
-      return dirname(require.resolve(`${packageOf(known)}/package.json`));
-    } catch {
-      // This package is not installed.
-    }
+/** Returns npm's name of the libc of this process. */
+export function libc() {
+  // A report lists network interfaces too, unless it is told not to.
+  const { report } = process;
+  const { excludeNetwork } = report;
+  report.excludeNetwork = true;
+  const { glibcVersionRuntime } = report.getReport().header;
+  report.excludeNetwork = excludeNetwork;
+  return glibcVersionRuntime === undefined ? 'musl' : 'glibc';
+}
+
+/** Returns the folder of a platform's package if it is installed. */
+function folderOf(known) {
+  try {
+    return dirname(require.resolve(`${packageOf(known)}/package.json`));
+  } catch {
+    return undefined;
   }
-  return undefined;
+}
+
+/** Returns the folder of this platform's package if it is installed. */
+function findFolder() {
+  const installed = PLATFORMS.filter(({ os, cpu }) => os === platform && cpu === arch)
+    .map((known) => ({ ...known, folder: folderOf(known) }))
+    .filter(({ folder }) => folder !== undefined);
+  // npm installs that of the machine's libc. Older package managers install all.
+  const [only] = installed.length > 1 ? installed.filter((known) => known.libc === libc()) : installed;
+  return only?.folder;
 }
 
 /** Returns the path of a file in this platform's package; undefined if there is none. */

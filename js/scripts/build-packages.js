@@ -2,20 +2,23 @@
 // this platform's package with addon and command.
 //
 //   node scripts/build-packages.js FOLDER [COMMAND]
+//   node scripts/build-packages.js --musl FOLDER COMMAND
 //
 // `npm run build` must have built the engine. COMMAND is a built command `navlocks`; without it, a
-// release is built.
+// release is built. With `--musl` it is a static one, and the package is that of musl, of which
+// `node scripts/build.js --musl` must have built the addon.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nameOf, packageOf, PLATFORMS } from '../native/platforms.js';
+import { libc, nameOf, packageOf, PLATFORMS } from '../native/platforms.js';
 import { shipped } from './shipped.js';
 
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(here);
-const [target, given] = process.argv.slice(2);
+const isForMusl = process.argv.includes('--musl');
+const [target, given] = process.argv.slice(2).filter((argument) => argument !== '--musl');
 if (target === undefined) throw new Error('name the folder for the packages: node scripts/build-packages.js FOLDER [COMMAND]');
 const folder = resolve(target);
 const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
@@ -39,11 +42,6 @@ function begin(name) {
   return place;
 }
 
-/** Returns npm's name of this machine's libc. */
-function libc() {
-  return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
-}
-
 function buildCommand() {
   run('cargo', 'build', '--release', '--locked', '--package', 'navlocks-cli');
   const { target_directory } = JSON.parse(run('cargo', 'metadata', '--format-version=1', '--no-deps'));
@@ -57,11 +55,11 @@ function copyStripped(from, to) {
 }
 
 function buildPlatform() {
-  const own = { os: process.platform, cpu: process.arch, libc: libc() };
+  const own = { os: process.platform, cpu: process.arch, libc: isForMusl ? 'musl' : libc() };
   const known = PLATFORMS.find((each) => nameOf(each) === nameOf(own));
   if (known === undefined) throw new Error(`${nameOf(own)} has no package: the platforms are ${PLATFORMS.map(nameOf).join(', ')}`);
   const place = begin(nameOf(known));
-  copyStripped(join(here, 'native', 'navlocks.node'), join(place, 'navlocks.node'));
+  copyStripped(join(here, 'native', isForMusl ? 'navlocks.musl.node' : 'navlocks.node'), join(place, 'navlocks.node'));
   copyStripped(given ?? buildCommand(), join(place, 'bin', 'navlocks'));
   const { version, license, engines, repository } = manifest;
   const description = `The native addon and the command of navlocks for ${nameOf(known)}. Installed by the package navlocks.`;
@@ -88,4 +86,4 @@ function buildMain() {
   return place;
 }
 
-for (const place of [buildPlatform(), buildMain()]) run('npm', 'pack', '--silent', '--pack-destination', folder, place);
+for (const place of isForMusl ? [buildPlatform()] : [buildPlatform(), buildMain()]) run('npm', 'pack', '--silent', '--pack-destination', folder, place);
