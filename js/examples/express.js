@@ -39,7 +39,8 @@ export async function shutDown(server, locks) {
   server.close();
   server.closeIdleConnections();
   await once(server, 'close');
-  // The locks of a service are released by `close()`; those of a process need none.
+  // Other work of this process may hold locks. Those of a process need no `close()`.
+  await locks.drain();
   await locks.close?.();
 }
 

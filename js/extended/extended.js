@@ -4,6 +4,7 @@
 
 import { KeptMap } from '../internal/collections.js';
 import { Entry } from '../standard/entry.js';
+import { Drain } from './drain.js';
 import { Leaders, Leadership } from './election.js';
 import { CAPACITY, LockEvents } from './events.js';
 import { Forgotten } from './forgotten.js';
@@ -189,6 +190,14 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return await host.transport.forceRelease(convert.domString(name, 'the name'));
     }
 
+    /**
+     * Stops this client gracefully: its later requests fail. Resolves when its last pending request
+     * has ended, and its last lock is released.
+     */
+    async drain() {
+      await hostOf(this).observer.begin(Promise);
+    }
+
     /** Subscribes to all later events of this lock space: an async iterator, in engine order. */
     events(options = undefined) {
       const host = hostOf(this);
@@ -255,7 +264,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   }
 
   function createLocks(host, Class = Locks) {
-    const complete = { ...host, handle: createHandle };
+    const complete = { ...host, handle: createHandle, observer: new Drain(host.observer) };
     return createManager(complete, Class, (entry) => new ExtendedLock(secret, entry));
   }
 

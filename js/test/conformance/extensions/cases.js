@@ -1,6 +1,7 @@
 // The cases of the package's extensions, for all extended locks.
 
 import { downgrades } from './downgrades.js';
+import { drains } from './drains.js';
 import { elections } from './elections.js';
 import { events } from './events.js';
 import { handles } from './handles.js';
@@ -11,4 +12,4 @@ import { reports } from './reports.js';
 import { scopes } from './scopes.js';
 import { timeouts } from './timeouts.js';
 
-export const extensions = [scopes, limits, downgrades, holds, timeouts, handles, reports, nesting, events, elections].flat();
+export const extensions = [scopes, limits, downgrades, drains, holds, timeouts, handles, reports, nesting, events, elections].flat();
