@@ -12,7 +12,7 @@ export class CompanionTransport extends ServiceTransport {
   #native;
   #pairs = new KeptWeakMap();
   /** The half at the service. */
-  #inner = { release: (pair) => super.release(pair), abort: (pair) => super.abort(pair) };
+  #inner = { release: (pair) => super.release(pair), abort: (pair, isTimeout) => super.abort(pair, isTimeout) };
 
   /** @param native the browser's own LockManager */
   constructor(session, client, partition, native) {
@@ -30,8 +30,8 @@ export class CompanionTransport extends ServiceTransport {
     return this.#pairs.get(entry).release();
   }
 
-  abort(entry) {
-    this.#pairs.get(entry).abort();
+  abort(entry, isTimeout) {
+    this.#pairs.get(entry).abort(isTimeout);
   }
 
   async downgrade({ host, name }) {
@@ -163,9 +163,9 @@ class Pair {
     return this.#inner.release(this);
   }
 
-  abort() {
+  abort(isTimeout) {
     this.#end();
-    this.#inner.abort(this);
+    this.#inner.abort(this, isTimeout);
   }
 
   #end() {

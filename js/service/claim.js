@@ -15,6 +15,8 @@ export class KnownSession {
   lease;
   /** Whether the service is a cluster, where a session has one partition. */
   isCluster;
+  /** Whether the service knows the message `timed-out`. */
+  #takesTimeouts = false;
   /** The proof that the session belongs to this client, while it can be resumed. */
   #secret;
   /** The secret of the next session, from its first hello to a welcome. */
@@ -39,14 +41,20 @@ export class KnownSession {
   }
 
   /** Takes the answer to a hello that was sent at this moment. */
-  welcomed({ session, secret, epoch = 0, origin, cluster, 'lease-ms': length }, sentAt) {
+  welcomed({ session, secret, epoch = 0, origin, cluster, 'timed-out': takesTimeouts, 'lease-ms': length }, sentAt) {
     this.number = session;
     this.epoch = epoch;
     this.origin = origin;
     this.isCluster = cluster === true;
+    this.#takesTimeouts = takesTimeouts === true;
     this.lease = length === undefined ? undefined : new Lease(length, sentAt);
     this.#secret = secret || undefined;
     this.#chosen = undefined;
+  }
+
+  /** Returns the message that ends a request, for its timeout or not. */
+  end(id, isTimeout) {
+    return isTimeout && this.#takesTimeouts ? write.timedOut(id) : write.end(id);
   }
 
   /** Ends the session on the side of the client. */

@@ -127,8 +127,8 @@ export class Machine {
     return released === true;
   }
 
-  abort(entry) {
-    if (this.#requests.abort(entry)) this.#send(write.end(entry.id));
+  abort(entry, isTimeout) {
+    if (this.#requests.abort(entry)) this.#send(this.session.end(entry.id, isTimeout));
   }
 
   /** Resolves with whether the mode allows as many holders, or more: then the lock has it. */

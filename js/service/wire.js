@@ -66,6 +66,7 @@ export const write = {
   claimed: '"claimed"',
   present: '"present"',
   end: (id) => `{"end":${id}}`,
+  timedOut: (id) => `{"timed-out":${id}}`,
   expired: (id) => `{"expired":${id}}`,
   downgrade: (id, sharing) => stringify({ downgrade: { id, mode: modeOf(sharing) } }),
   watch: (what) => stringify({ watch: what }),

@@ -176,7 +176,7 @@ export class Entry {
     if (this.state !== PENDING) return;
     this.#stopListening();
     const error = this.timeoutError();
-    this.host.transport.abort(this);
+    this.host.transport.abort(this, true);
     this.failTraced(error);
   }
 

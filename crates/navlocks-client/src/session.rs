@@ -20,6 +20,8 @@ pub(crate) struct KnownSession {
     lease_over: Option<Moment>,
     /// The service is a cluster, where a session has one partition.
     pub(crate) is_cluster: bool,
+    /// The service knows the message `timed-out`.
+    pub(crate) takes_timeouts: bool,
     limits: Option<Limits>,
 }
 
@@ -101,6 +103,7 @@ impl KnownSession {
             lease: length.map(|length| Lease::new(length, sent)),
             lease_over: None,
             is_cluster: welcome.cluster,
+            takes_timeouts: welcome.timed_out,
             limits: Some(welcome.limits),
         };
     }

@@ -49,6 +49,9 @@ pub struct Welcome {
     /// A number that grows with every start of the service.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
+    /// True if the service knows the message `timed-out`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
     /// The lease in milliseconds: how long the session lives after the last message of the client.
     /// Missing over a Unix socket: there the end of the connection is the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]

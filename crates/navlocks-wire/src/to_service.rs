@@ -27,6 +27,9 @@ pub enum ToService {
     /// Ends a lock whose longest time is over by the clock of its client, which counts from when it
     /// sent the request. The service does not answer, and ignores unknown numbers.
     Expired(u64),
+    /// Ends a pending request whose timeout is over, as `end` does: the service counts it apart.
+    /// Sent only to a service whose welcome has `timed-out`.
+    TimedOut(u64),
     /// Gives a held lock a mode that allows more holders, in place. Answered by `downgraded`,
     /// unless the lock is lost.
     Downgrade(Downgrade),

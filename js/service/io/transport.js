@@ -39,8 +39,8 @@ export class ServiceTransport {
     return this.#driver.release(entry);
   }
 
-  abort(entry) {
-    this.#machine.abort(entry);
+  abort(entry, isTimeout) {
+    this.#machine.abort(entry, isTimeout);
   }
 
   downgrade(entry, mode, limit) {

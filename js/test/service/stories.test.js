@@ -69,7 +69,7 @@ class Player {
     this.#peer = undefined;
   }
 
-  user([verb, what, word, label, , maxHold]) {
+  user([verb, what, word, label, limit, ms]) {
     if (verb === 'leaves') {
       this.#locks.close();
       return;
@@ -78,16 +78,16 @@ class Player {
       assert.equal(this.#calls.get(what).release(), word !== 'too');
       return;
     }
-    const call = this.#call(verb, what, maxHold);
+    const call = this.#call(verb, what, { [limit === 'within' ? 'timeout' : 'maxHold']: ms && Number(ms) });
     // A later line expects the failure.
     call.catch(() => {});
     this.#calls.set(label, call);
   }
 
-  #call(verb, what, maxHold) {
+  #call(verb, what, options) {
     if (verb === 'force-releases') return this.#locks.forceRelease(what);
     if (verb === 'downgrades') return this.#calls.get(what).downgrade();
-    return this.#locks.hold(what, { steal: verb === 'steals', maxHold: maxHold && Number(maxHold) });
+    return this.#locks.hold(what, { steal: verb === 'steals', ...options });
   }
 
   async expect([what, label, expected]) {

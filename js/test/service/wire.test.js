@@ -21,35 +21,27 @@ test('messages to the service are the documented ones', () => {
   const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', epoch: 5 };
   const sent = [
     write.hello('', undefined, undefined),
-    write.hello('builds', 5000, undefined),
-    write.hello('builds', undefined, undefined, { carry: true }),
+    write.hello('builds', 5000, undefined, {}, undefined, '4711@build-7'),
     write.hello('', undefined, undefined, { carry: true, unreachable: ['wss://node1.example:7400/'], 'home-ms': 5000 }),
     write.hello('', undefined, undefined, {}, '8hV1vPbQ2mT0n3Zc5yYt4A'),
-    write.hello('', undefined, undefined, {}, undefined, '4711@build-7'),
     write.hello('', undefined, resume),
     write.open(1, 'builds'),
     write.close(1),
     write.request(1, 0, entry('invoice/42')),
     write.request(2, 1, entry(['orders', 'stock'], 'shared', WAIT.ifAvailable, 'report')),
-    write.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
-    write.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
-    write.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
-    write.request(6, 0, { ...entry('build', 'shared'), limit: 4 }),
-    write.request(7, 0, { ...entry('report'), maxHold: 30_000 }),
+    write.request(3, 0, entry('\ud800', 'exclusive', WAIT.stealAll)),
+    write.request(6, 0, { ...entry('build', 'shared'), limit: 4, maxHold: 30_000 }),
     write.request(8, 0, { ...entry('audit'), within: { id: 7 } }),
-    write.request(10, 0, { ...entry('cart'), traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }),
     write.downgrade(1, { mode: 'shared' }),
-    write.downgrade(1, { mode: 'shared', limit: 8 }),
     write.request(1, 0, entry('invoice/42'), { token: 1789000000000001, ms: 1500 }),
-    write.request(2, 0, entry('till'), { place: [5, 17], ms: 20 }),
     write.claimed,
     write.present,
     write.end(1),
+    write.timedOut(2),
     write.expired(7),
-    write.ask(1, 0, { locks: 'partition' }),
-    write.ask(2, 1, { blockers: '12.7' }),
-    write.ask(4, 0, { waits: 'deadlocks' }),
-    write.ask(5, 0, { 'force-release': 'invoice/42' }),
+    write.ask(4, 1, { blockers: '12.7' }),
+    write.ask(9, 0, { waits: 'deadlocks' }),
+    write.ask(10, 0, { 'force-release': 'invoice/42' }),
     write.watch({ events: 0 }),
     write.watch({ 'no-events': 0 }),
     write.watch({ contention: 1 }),
@@ -68,7 +60,7 @@ test('the documented messages to the client are parsed', () => {
   assert.ok(messages.length > 15);
   for (const { word, body } of messages) assert.ok(body !== undefined, word);
   const losses = messages.filter(({ body }) => body.why?.lost !== undefined).map(({ body }) => causeOf(body.why.lost.cause));
-  assert.deepEqual(losses, ['Stolen', 'ForceReleased', 'HeldTooLong']);
+  assert.deepEqual(losses, ['Stolen', 'HeldTooLong']);
   const { locks: snapshot } = messages.find(({ word, body }) => word === 'answer' && body.reply.locks !== undefined).body.reply;
   assert.deepEqual(standardSnapshot(snapshot), {
     held: [{ name: 'invoice/42', mode: 'exclusive', clientId: '12.0' }],

@@ -93,6 +93,17 @@ impl<T> Machine<T> {
         Some(request.data)
     }
 
+    /// Aborts a pending request whose timeout is over. Returns none, and changes nothing, if the
+    /// request is not pending.
+    pub fn time_out(&mut self, number: u64) -> Option<T> {
+        let request = self.is_pending(number).then(|| self.forget(number))??;
+        self.send(&match self.session.takes_timeouts {
+            true => ToService::TimedOut(number),
+            false => ToService::End(number),
+        });
+        Some(request.data)
+    }
+
     /// Releases a lock, or acknowledges its loss. Returns the loss, and the data of the driver.
     pub fn release(&mut self, number: u64) -> Option<(Option<LossCause>, T)> {
         let request = self.forget(number)?;

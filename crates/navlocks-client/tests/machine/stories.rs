@@ -74,6 +74,12 @@ impl Player {
                 let request = Request { max_hold_ms, ..request(name, Wait::Queue) };
                 (label, Call::Request(self.peer.requests(request).unwrap()))
             }
+            // The timer of a timeout is the driver's.
+            ["requests", name, "as", label, "within", _] => {
+                let number = self.peer.requests(request(name, Wait::Queue)).unwrap();
+                assert!(self.peer.machine.time_out(number).is_some());
+                (label, Call::Failed("TimeoutError"))
+            }
             ["downgrades", lock, "as", label] => {
                 let number = self.number(lock);
                 assert!(self.peer.machine.downgrade(number, Mode::Shared));

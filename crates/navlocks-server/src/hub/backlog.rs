@@ -8,6 +8,7 @@ use std::vec;
 use navlocks_wire::{Fault, FaultCode};
 
 use super::Hub;
+use super::metrics::Reason;
 use super::partitions::PartitionIndex;
 use super::sessions::{Client, Known};
 use super::shares::Share;
@@ -174,10 +175,10 @@ impl Hub {
         let mut work = 1;
         if let Some(Known::Live { partition, .. }) = known {
             let messages = self.messages_unless_behind(partition)?;
-            self.give_up(number, request, now);
+            self.give_up(number, request, Reason::Aborted, now);
             work += self.partitions[partition].messages - messages;
         } else {
-            self.give_up(number, request, now);
+            self.give_up(number, request, Reason::Aborted, now);
         }
         ending.requests.next();
         Some(work)

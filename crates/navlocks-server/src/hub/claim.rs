@@ -16,6 +16,7 @@ use navlocks_wire::{
 
 use super::Hub;
 use super::backlog::Ending;
+use super::metrics::Reason;
 use super::partitions::{NewRequest, PartitionIndex};
 use super::sessions::{Client, Known, Peer, Secret};
 use super::verdict::{Verdict, judge};
@@ -125,7 +126,7 @@ impl Hub {
             Verdict::Lost(cause) => {
                 if !matches!(known, Known::Lost { .. }) {
                     tracing::error!(session = number, id, "a token is claimed that was not given");
-                    self.give_up(number, id, now);
+                    self.give_up(number, id, Reason::Aborted, now);
                 }
                 let session = self.sessions.get(number);
                 let thief = session.and_then(|session| session.thief_of(id));

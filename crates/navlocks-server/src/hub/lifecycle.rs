@@ -53,6 +53,7 @@ impl Hub {
             session: number,
             secret: secret.unwrap_or_default(),
             epoch: self.store.epoch(),
+            timed_out: true,
             cluster: self.slot.is_some(),
             presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),

@@ -10,6 +10,7 @@ use navlocks_wire::{
 
 use super::Hub;
 use super::claim::unknown_session;
+use super::metrics::Reason;
 use super::partitions::{NewRequest, PartitionIndex};
 use super::sessions::{Client, Known};
 
@@ -22,13 +23,16 @@ impl Hub {
         match message {
             ToService::Request(request) if session.is_claiming() => self.claim(number, request)?,
             ToService::Request(request) => self.request(number, request, now)?,
-            ToService::End(request) => self.give_up(number, request, now),
+            ToService::End(request) => self.give_up(number, request, Reason::Aborted, now),
+            ToService::TimedOut(request) => {
+                self.give_up(number, request, Reason::TimedOut, now);
+            }
             ToService::Expired(request) => {
                 if let Some(Known::Live { partition, id }) = session.requests.get(request) {
                     let (partitions, mut context) = self.context(now);
                     partitions[partition].expire(id, &mut context);
                 }
-                self.give_up(number, request, now);
+                self.give_up(number, request, Reason::Aborted, now);
             }
             ToService::Ping(ping) => self.sessions.say(number, &ToClient::Pong(ping)),
             ToService::Hello(_) => {
@@ -196,14 +200,16 @@ impl Hub {
 
     /// The owner of a request lets go of it, whatever became of it.
     #[inline]
-    pub(crate) fn give_up(&mut self, number: u32, request: u64, now: Instant) {
+    pub(crate) fn give_up(&mut self, number: u32, request: u64, reason: Reason, now: Instant) {
         let Some(session) = self.sessions.get_mut(number) else { return };
         match session.forget(request) {
             Some(Known::Live { partition, id }) => {
                 let (partitions, mut context) = self.context(now);
+                context.reason = reason;
                 partitions[partition].give_up(id, &mut context);
             }
             Some(Known::Guest { .. }) => {
+                self.metrics.requests.withdrawn(reason);
                 self.remove_guest(RequestKey::new(number, request));
                 self.admit(now);
             }

@@ -53,6 +53,7 @@ use crate::store::{Exhausted, Found, Registry, RequestState, StateFile, Store};
 use backlog::Unfinished;
 use found::Recovery;
 use holds::Holds;
+use metrics::Reason;
 pub use partitions::PartitionKey;
 use partitions::{HubContext, Partition, Partitions};
 use room::Room;
@@ -248,6 +249,7 @@ impl Hub {
             holds,
             unfinished,
             epoch,
+            reason: Reason::Aborted,
             now,
         };
         (partitions, context)

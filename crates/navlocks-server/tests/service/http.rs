@@ -143,10 +143,21 @@ fn metrics_count_outcomes_and_the_age_of_the_oldest_waiter() {
     holder.hear();
     let text = get(&service, "/metrics");
     assert!(text.contains("navlocks_requests_total{outcome=\"aborted\"} 1\n"), "{text}");
+    assert!(text.contains("navlocks_requests_total{outcome=\"timed-out\"} 0\n"), "{text}");
     assert!(text.contains("navlocks_requests_total{outcome=\"unavailable\"} 1\n"), "{text}");
     drop(holder);
     other.granted(3);
     assert_eq!(age(), 0.0);
+    // A timeout of a request that was granted meanwhile releases the lock, and counts as its grant.
+    other.say_all([
+        r#"{"request":{"id":4,"names":["a"]}}"#,
+        r#"{"timed-out":4}"#,
+        r#"{"timed-out":3}"#,
+    ]);
+    other.settle();
+    let text = get(&service, "/metrics");
+    assert!(text.contains("navlocks_requests_total{outcome=\"timed-out\"} 1\n"), "{text}");
+    assert!(text.contains("navlocks_requests_total{outcome=\"aborted\"} 1\n"), "{text}");
     let ended = "navlocks_losses_total{cause=\"client-ended\"} 1\n";
     let text = get(&service, "/metrics");
     assert!(text.contains(ended), "{text}");

@@ -182,11 +182,12 @@ impl Backend for Handle {
     }
 
     fn time_out(&self, id: RequestId) -> bool {
-        let waits = self.input(|state| state.machine.is_pending(number_of(id)));
-        if waits {
-            self.abandon(id);
-        }
-        waits
+        self.input(|state| {
+            let tasks = state.machine.time_out(number_of(id));
+            let timed_out = tasks.is_some();
+            state.wakes.discard_all(tasks.and_then(|mut tasks| tasks.waker.take()));
+            timed_out
+        })
     }
 
     fn release(&self, id: RequestId) -> Result<(), LossCause> {

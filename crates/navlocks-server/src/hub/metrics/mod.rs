@@ -81,6 +81,7 @@ pub(crate) struct Requests {
     pub(crate) granted: Counter,
     pub(crate) unavailable: Counter,
     pub(crate) aborted: Counter,
+    pub(crate) timed_out: Counter,
     pub(crate) refused: Counter,
     family: Family<Label, Counter>,
 }
@@ -90,9 +91,26 @@ impl Default for Requests {
         let family = Family::<Label, Counter>::default();
         let of = |outcome| family.get_or_create(&[("outcome", outcome)]).clone();
         let (granted, unavailable) = (of("granted"), of("unavailable"));
-        let (aborted, refused) = (of("aborted"), of("refused"));
-        Self { granted, unavailable, aborted, refused, family }
+        let (aborted, timed_out, refused) = (of("aborted"), of("timed-out"), of("refused"));
+        Self { granted, unavailable, aborted, timed_out, refused, family }
     }
+}
+
+impl Requests {
+    /// Counts a request that its client takes out of the queue.
+    pub(crate) fn withdrawn(&self, reason: Reason) {
+        match reason {
+            Reason::Aborted => self.aborted.inc(),
+            Reason::TimedOut => self.timed_out.inc(),
+        };
+    }
+}
+
+/// Why a client takes a request out of the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reason {
+    Aborted,
+    TimedOut,
 }
 
 /// Losses of locks by their causes.

@@ -9,6 +9,7 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         session,
         secret: String::new(),
         epoch: 0,
+        timed_out: false,
         cluster: false,
         presence: None,
         lease_ms: None,

@@ -12,6 +12,7 @@ use super::address::{Address, Label, Owner, Served, Thief, address, cycle, told,
 use crate::audit::{Act, Audit};
 use crate::hub::backlog::Unfinished;
 use crate::hub::holds::Holds;
+use crate::hub::metrics::Reason;
 use crate::hub::partitions::subscribers::Subscribers;
 use crate::hub::sessions::Sessions;
 use crate::hub::shares::Share;
@@ -31,6 +32,8 @@ pub(crate) struct HubContext<'a> {
     pub(crate) unfinished: &'a mut VecDeque<Unfinished>,
     /// In a cluster: clients are told their places, of this epoch.
     pub(crate) epoch: Option<u64>,
+    /// Why the input takes requests out of the queue.
+    pub(crate) reason: Reason,
     pub(crate) now: Instant,
 }
 
@@ -75,7 +78,8 @@ impl Sink<Served> for Outboxes<'_, '_> {
         let Address { session, bytes, client, number, slot, max_hold_ms, .. } = address(notes, id);
         let key = RequestKey::new(session, number);
         self.room = self.room.saturating_sub(1);
-        let HubContext { sessions, tokens, metrics, registry, holds, now, .. } = &mut *self.context;
+        let HubContext { sessions, tokens, metrics, registry, holds, reason, now, .. } =
+            &mut *self.context;
         let age = |since| now.saturating_duration_since(since);
         match *notice {
             Notice::Granted { token, since } => {
@@ -112,7 +116,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
                 metrics.deadlocks.inc();
             }
             Notice::Withdrawn | Notice::ClientEnded { held_since: None } => {
-                metrics.requests.aborted.inc();
+                metrics.requests.withdrawn(*reason);
             }
             Notice::Requested => {}
         }
