@@ -362,8 +362,8 @@ export interface Locks extends LockManager {
   /** Releases all locks held on a name, also those of others. Resolves with their number. */
   forceRelease(name: string): Promise<number>;
   /**
-   * Stops this client gracefully: its later requests reject with an InvalidStateError. Resolves when
-   * its last pending request has ended, and its last lock is released. Partitions drain apart.
+   * Stops this client gracefully: its later requests reject with an InvalidStateError. Resolves
+   * when its last pending request has ended, and its last lock is released. Partitions drain apart.
    */
   drain(): Promise<void>;
   /**
