@@ -25,7 +25,9 @@ struct Load {
 
 impl Load {
     fn start(program: &str, urls: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("navlocks-load-{}", std::process::id()));
+        // The ports of its nodes are its own.
+        let port = urls.trim_end_matches('/').rsplit(':').next().expect("a port");
+        let folder = std::env::temp_dir().join(format!("navlocks-load-{port}"));
         std::fs::create_dir_all(&folder).expect("a folder");
         let (ends, taken) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let worker = |_| {
