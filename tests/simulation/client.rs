@@ -297,7 +297,7 @@ impl Client {
             self.write(now, asks.number, Step::Released);
             return self.rest(task, now, acts);
         }
-        self.tally.lost += 1;
+        self.tally.lose(loss.as_ref());
         self.write(now, asks.number, Step::Lost(format!("{loss:?}").into()));
         self.rest(task, now, acts);
     }

@@ -70,6 +70,20 @@ fn sessions_of_a_large_cluster_keep_their_locks() {
                 more(tally.last_grant, *asks.last().expect("a time")) as f64 / 1000.0,
             );
             assert_eq!(tally.lost, 0, "{event} of {sessions} sessions loses no lock");
+            if event == "quorum loss" {
+                assert!(tally.operations <= calm.operations, "no slot has another owner");
+            }
         }
     }
+}
+
+#[test]
+fn outage_that_is_longer_than_leases_loses_locks_by_them_and_is_over_with_it() {
+    let (sessions, time) = (200, 2 * LEASE_OF_MANY);
+    // The other lock is asked for while there is no quorum.
+    let outage = vec![(STRUCK, Fault::LoseQuorum { time })];
+    let tally = play_many(sessions, outage, &[STRUCK + time / 2]);
+    assert_eq!((tally.lost, tally.lapsed), (sessions as u64, sessions as u64));
+    let (back, last) = (STRUCK + time, tally.last_grant);
+    assert!((back..back + 1_000).contains(&last), "quorum at {back}, the last grant at {last}");
 }

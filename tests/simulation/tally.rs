@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+use navlocks_client::LossCause;
+
 /// Counts of what happened in a world, or to one client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
@@ -13,10 +15,18 @@ pub(crate) struct Tally {
     pub(crate) operations: u64,
     /// Sockets that clients connected, or tried to.
     pub(crate) dials: u64,
-    /// Locks that clients lost.
+    /// Locks that clients lost, and those among them whose lease had ended.
     pub(crate) lost: u64,
+    pub(crate) lapsed: u64,
     /// When the last lock was granted.
     pub(crate) last_grant: u64,
+}
+
+impl Tally {
+    pub(crate) fn lose(&mut self, cause: Option<&LossCause>) {
+        self.lost += 1;
+        self.lapsed += u64::from(cause == Some(&LossCause::LeaseLapsed));
+    }
 }
 
 impl AddAssign for Tally {
@@ -26,6 +36,7 @@ impl AddAssign for Tally {
         self.operations += other.operations;
         self.dials += other.dials;
         self.lost += other.lost;
+        self.lapsed += other.lapsed;
         self.last_grant = self.last_grant.max(other.last_grant);
     }
 }
