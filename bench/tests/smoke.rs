@@ -146,7 +146,14 @@ fn inprocess_suite_runs_every_case_against_every_peer() {
         "memory-held-bare",
     ];
     let peers = ["lockable", "keyed-lock", "dashmap-clean", "dashmap-leak", "dashmap-leak-known"];
-    assert_complete(&ratios(&text), &cases, &peers);
+    let mut ratios = ratios(&text);
+    for case in ["limit-hot", "limit-queued-100k"] {
+        for peer in ["tokio-semaphore", "async-lock"] {
+            let ratio = (case.to_owned(), peer.to_owned());
+            assert!(ratios.remove(&ratio).is_some(), "no ratio of {ratio:?}");
+        }
+    }
+    assert_complete(&ratios, &cases, &peers);
     for target in ["lockable on queued-100k", "dashmap-clean on hot", "dashmap-leak on hot"] {
         assert!(text.contains(target), "no target: {target}");
     }
@@ -170,7 +177,8 @@ fn service_suite_runs_every_case_against_every_peer_that_is_there() {
     let ratios = ratios(&text);
     let cycling = ["echo", "redis", "redis-piped", "postgres", "etcd"];
     let passing_on = ["echo", "redis-spin", "redis-poll", "postgres", "etcd"];
-    let contests: [(&[&str], &[&str]); 5] = [
+    let contests: [(&[&str], &[&str]); 6] = [
+        (&["limit-16-"], &["redis-semaphore"]),
         (&["cycle-1-", "cycle-16-", "cycle-64-"], &cycling),
         (&["crowd-10k-"], &["echo", "redis", "etcd"]),
         (&["handoff-p50-", "handoff-p99-"], &passing_on),
@@ -232,9 +240,12 @@ fn cluster_suite_runs_every_case_against_every_peer_that_is_there() {
 fn cli_suite_runs() {
     let text = run_and_clean_up("cli");
     let ratios = ratios(&text);
-    for (case, peers) in
-        [("run-true", &["true", "flock", "etcdctl"][..]), ("run-200", &["true", "flock"])]
-    {
+    for (case, peers) in [
+        ("run-true", &["true", "flock", "etcdctl"][..]),
+        ("run-200", &["true", "flock"]),
+        ("limit-true", &["sem"]),
+        ("limit-200", &["sem"]),
+    ] {
         for peer in present(&text, peers) {
             assert!(ratios.contains_key(&(case.to_string(), peer.to_string())), "{case} {peer}");
         }

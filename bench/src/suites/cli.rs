@@ -15,6 +15,10 @@ use tool::Tool;
 const TRUE: &str = "true";
 const FLOCK: &str = "flock";
 const ETCDCTL: &str = "etcdctl";
+const SEM: &str = "sem";
+
+/// How many runs of one name there may be at a time, in the cases with a limit.
+const LIMIT: &str = "4";
 
 /// Runs in a round; the median counts.
 const REPEATED: usize = 20;
@@ -37,9 +41,17 @@ fn plan(options: &Options) -> Plan {
         format!("run-true: the median of {REPEATED} runs one after the other; run-200: the time of all over their number"),
     ];
     let mut tools = Vec::new();
+    let mut limited = Vec::new();
     match navlocks() {
-        Ok(tool) => tools.push(tool),
+        Ok(tool) => {
+            limited.push(tool.with(&["run", "--limit", LIMIT, "limited", "--", "true"]));
+            tools.push(tool);
+        }
         Err(problem) => notes.push(format!("left out: {OURS}: {problem}")),
+    }
+    match sem() {
+        Ok(tool) => limited.push(tool),
+        Err(problem) => notes.push(format!("left out: {SEM}: {problem}")),
     }
     tools.push(Tool::new(TRUE, "true", &[]));
     match Folder::new("flock") {
@@ -64,6 +76,8 @@ fn plan(options: &Options) -> Plan {
     let contests = vec![
         contest("run-true", alone, tool::repeat, repeated),
         contest("run-200", tools, tool::at_once, at_once),
+        contest("limit-true", limited.clone(), tool::repeat, repeated),
+        contest("limit-200", limited, tool::at_once, at_once),
     ];
     Plan { notes, contests }
 }
@@ -94,6 +108,15 @@ fn etcdctl() -> Result<Tool, String> {
     let endpoint = format!("--endpoints=http://{address}");
     let words = [endpoint.as_str(), "lock", "name", "true"];
     Ok(Tool::new(ETCDCTL, etcdctl, &words.map(AsRef::as_ref)).env("ETCDCTL_API", "3").keep(server))
+}
+
+/// Returns `sem` of GNU parallel, which counts processes by files in its home.
+fn sem() -> Result<Tool, String> {
+    let sem = server::program(SEM, "parallel")?;
+    let home = Folder::new(SEM).map_err(|error| error.to_string())?;
+    let words = ["--fg", "--id", "limited", "-j", LIMIT, "true"];
+    let tool = Tool::new(SEM, sem, &words.map(AsRef::as_ref));
+    Ok(tool.env("PARALLEL_HOME", home.path()).env("HOME", home.path()).keep(home))
 }
 
 fn targets(rows: &[Row]) -> Vec<Target> {

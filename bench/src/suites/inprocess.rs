@@ -1,6 +1,7 @@
 //! Locks by name in one process: the async API beside the keyed locks that Rust programs use today.
 
 mod case;
+mod limited;
 mod peer;
 mod side;
 mod target;
@@ -11,6 +12,7 @@ use super::{OURS, Suite};
 use crate::harness::Unit::{Bytes, Nanoseconds};
 use crate::harness::{Contest, Options};
 use crate::workload::Names;
+use limited::{AsyncLock, Limited, Tokio};
 use peer::{Clean, Keyed, Leak, LeakKnown, Lockable};
 
 /// The peers that drop unused names.
@@ -25,6 +27,9 @@ pub(super) const SUITE: Suite = Suite {
     plan: |options| contests(options).into(),
     targets: target::targets,
 };
+
+/// The peers of the cases with a limit.
+const SEMAPHORES: [&str; 2] = ["tokio-semaphore", "async-lock"];
 
 /// The same case on all sides; `$side` names the side's type in it.
 macro_rules! contest {
@@ -56,6 +61,10 @@ fn contests(options: &Options) -> Vec<Contest> {
         contest!(["handoff"], Nanoseconds, S => case::handoff::<S>(2, operations)),
         contest!(["handoff-one"], Nanoseconds, S => case::handoff::<S>(0, operations)),
         contest!(["queued-100k"], Nanoseconds, S => case::queued::<S>(hundred_thousand)),
+        contest!(["limit-hot"], Nanoseconds, S => case::hot::<S>(operations),
+            OURS; Limited, SEMAPHORES[0]; Tokio, SEMAPHORES[1]; AsyncLock),
+        contest!(["limit-queued-100k"], Nanoseconds, S => case::queued::<S>(hundred_thousand),
+            OURS; Limited, SEMAPHORES[0]; Tokio, SEMAPHORES[1]; AsyncLock),
         contest!(["memory-held", "memory-held-bare"], Bytes,
             S => case::memory_held::<S>(Names::first(million))),
     ]

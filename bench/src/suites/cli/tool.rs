@@ -33,6 +33,11 @@ impl Tool {
         self
     }
 
+    /// Returns the same program with other arguments.
+    pub(super) fn with(&self, arguments: &[&str]) -> Self {
+        Self { arguments: arguments.iter().map(OsString::from).collect(), ..self.clone() }
+    }
+
     pub(super) fn keep(mut self, kept: impl Any) -> Self {
         self.kept = Some(Rc::new(kept));
         self

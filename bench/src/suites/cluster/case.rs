@@ -71,12 +71,12 @@ fn contests(options: &Options, notes: &mut Vec<String>) -> Result<Vec<Contest>, 
     let side = |word, cases, address| Side { word, cases, place: place(&service, address) };
     let mut sides = vec![
         // The first message goes to another node, which names the owner.
-        side(OURS, &Navlocks as &dyn Cases, through_other),
-        side(SERVICE, &Navlocks, tcp),
+        side(OURS, &Navlocks::Exclusive as &dyn Cases, through_other),
+        side(SERVICE, &Navlocks::Exclusive, tcp),
         side(ETCD, &Etcd, Address::Tcp(member)),
     ];
     match answers(&runtime, &carried) {
-        Ok(()) => sides.push(side(CARRIED, &Navlocks, carried)),
+        Ok(()) => sides.push(side(CARRIED, &Navlocks::Exclusive, carried)),
         Err(problem) => notes.push(format!("left out: {CARRIED}: {problem}")),
     }
     let sides = Rc::new(sides);

@@ -9,10 +9,15 @@ use ::navlocks::{Lock, Locks};
 use super::client::{Client, Service};
 use servers::Address;
 
+/// Requests exclusive locks, or locks with a limit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Navlocks;
+pub(crate) enum Navlocks {
+    Exclusive,
+    Limited(u32),
+}
 
 pub(crate) struct NavlocksClient {
+    how: Navlocks,
     locks: Locks,
     held: Option<Lock>,
 }
@@ -26,13 +31,18 @@ impl Service for Navlocks {
             Address::Tcp(address) => format!("ws://{address}"),
         };
         let locks = Locks::connect(url).await.map_err(io::Error::other)?;
-        Ok(NavlocksClient { locks, held: None })
+        Ok(NavlocksClient { how: self, locks, held: None })
     }
 }
 
 impl Client for NavlocksClient {
     async fn acquire(&mut self, name: &str) -> io::Result<()> {
-        self.held = Some(self.locks.request(name).await.map_err(io::Error::other)?);
+        let request = self.locks.request(name);
+        let request = match self.how {
+            Navlocks::Exclusive => request,
+            Navlocks::Limited(limit) => request.limit(limit),
+        };
+        self.held = Some(request.await.map_err(io::Error::other)?);
         Ok(())
     }
 

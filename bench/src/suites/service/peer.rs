@@ -31,8 +31,12 @@ struct Peer {
     clients_max: usize,
 }
 
-const OUR_OWN: Peer =
-    Peer { word: OURS, program: server::NAVLOCKS, cases: &Navlocks, clients_max: usize::MAX };
+const OUR_OWN: Peer = Peer {
+    word: OURS,
+    program: server::NAVLOCKS,
+    cases: &Navlocks::Exclusive,
+    clients_max: usize::MAX,
+};
 const ECHO: Peer =
     Peer { word: "echo", program: server::ECHO, cases: &Echo, clients_max: usize::MAX };
 const SPIN: Peer = Peer {
@@ -49,6 +53,13 @@ const ADVISORY: Peer =
 const RAFT: Peer =
     Peer { word: "etcd", program: server::ETCD, cases: &Etcd, clients_max: usize::MAX };
 
+/// So many holders at a time, in the cases with a limit. The script of Redis has the same number.
+const LIMIT: u32 = 4;
+const LIMITED: [Peer; 2] = [
+    Peer { cases: &Navlocks::Limited(LIMIT), ..OUR_OWN },
+    Peer { word: "redis-semaphore", cases: &Redis::Semaphore, ..SPIN },
+];
+
 const CYCLING: [Peer; 6] = [OUR_OWN, ECHO, PLAIN, PIPED, ADVISORY, RAFT];
 const PASSING_ON: [Peer; 6] = [OUR_OWN, ECHO, SPIN, POLL, ADVISORY, RAFT];
 const IDLE: [Peer; 5] = [OUR_OWN, ECHO, PLAIN, ADVISORY, RAFT];
@@ -64,10 +75,11 @@ const PROGRAMS: [Program; 5] =
     [server::NAVLOCKS, server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
 
 /// The methods of the peers, for the reader of the table.
-const NOTES: [&str; 7] = [
+const NOTES: [&str; 8] = [
     "navlocks: Locks::connect; a waiting client is in the service's queue; a release has no answer and travels with the next request",
     "redis: SET NX PX, and a script that compares and deletes; redis-piped does not wait for the release, it travels with the next request",
     "redis has no queue: redis-spin asks again at once, redis-poll every 50 ms",
+    "redis-semaphore: a sorted set of holders by time, and a script that counts them; its users ask again when it is full",
     "postgres: advisory locks by prepared statements; a waiting client is blocked in the server",
     "etcd: lock API over gRPC, one member, fsync on; a waiting client is blocked in the server; TCP only",
     "echo: one bare round trip of 64 bytes; no lock",
@@ -143,6 +155,15 @@ pub(super) fn plan(options: &Options) -> Plan {
                 move |cases, place| cases.cycle(place, clients),
             ));
         }
+    }
+    for transport in [Transport::Tcp, Transport::Unix] {
+        contests.push(ground.contest(
+            &[&format!("limit-16-{transport}")],
+            Rate,
+            &LIMITED,
+            transport,
+            |cases, place| cases.cycle(place, 16),
+        ));
     }
     let mut has_files = |case: &str, clients, transport| {
         let needed = open_files(clients, transport);

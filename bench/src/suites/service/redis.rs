@@ -4,7 +4,7 @@
 //! caller and the socket, and Redis is to look its best.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::client::{Client, Service};
 use super::wire::Wire;
@@ -14,6 +14,11 @@ const LEASE_MILLISECONDS: &[u8] = b"60000";
 
 const COMPARE_AND_DELETE: &[u8] = b"if redis.call('GET', KEYS[1]) == ARGV[1] then \
     return redis.call('DEL', KEYS[1]) else return 0 end";
+
+/// A semaphore: a sorted set of tokens, by the time of their requests. Old ones are forgotten.
+const COUNT_AND_ADD: &[u8] = b"redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[2] - 60000) \
+    if redis.call('ZCARD', KEYS[1]) >= 4 then return 0 end \
+    return redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])";
 
 /// The pause of a client that polls, as libraries use it.
 const POLL: Duration = Duration::from_millis(50);
@@ -30,6 +35,8 @@ pub(super) enum Redis {
     Poll,
     /// As `Spin`, but a release is not awaited: it is sent with the next request.
     Piped,
+    /// A sorted set of at most four holders.
+    Semaphore,
 }
 
 pub(super) struct RedisClient {
@@ -47,6 +54,12 @@ pub(super) struct RedisClient {
     unread: usize,
 }
 
+impl Redis {
+    fn script(self) -> &'static [u8] {
+        if self == Self::Semaphore { COUNT_AND_ADD } else { COMPARE_AND_DELETE }
+    }
+}
+
 impl Service for Redis {
     type Client = RedisClient;
 
@@ -56,7 +69,7 @@ impl Service for Redis {
         let id = answer(&mut wire).await?;
         let client = std::str::from_utf8(&id[1..]).ok().and_then(|id| id.parse().ok());
         let client = client.ok_or_else(|| unexpected(&id))?;
-        command(&mut wire.output, &[b"SCRIPT", b"LOAD", COMPARE_AND_DELETE]);
+        command(&mut wire.output, &[b"SCRIPT", b"LOAD", self.script()]);
         // A bulk string: its length, then the digest. A server that still loads its log refuses, in
         // one line.
         let length = answer(&mut wire).await?;
@@ -78,15 +91,24 @@ impl Client for RedisClient {
         // it.
         let mut part = (self.locks as f64 * GOLDEN_RATIO).fract();
         loop {
-            let words: [&[u8]; 6] =
-                [b"SET", &self.name, &self.token, b"NX", b"PX", LEASE_MILLISECONDS];
-            command(&mut self.wire.output, &words);
+            if self.how == Redis::Semaphore {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH);
+                let now = now.map_err(io::Error::other)?.as_millis().to_string();
+                let words: [&[u8]; 6] =
+                    [b"EVALSHA", &self.script, b"1", &self.name, &self.token, now.as_bytes()];
+                command(&mut self.wire.output, &words);
+            } else {
+                let words: [&[u8]; 6] =
+                    [b"SET", &self.name, &self.token, b"NX", b"PX", LEASE_MILLISECONDS];
+                command(&mut self.wire.output, &words);
+            }
             self.wire.send().await?;
             for _ in 0..std::mem::take(&mut self.unread) {
                 released(&line(&mut self.wire).await?)?;
             }
             match &line(&mut self.wire).await?[..] {
-                b"+OK" => return Ok(()),
+                b"+OK" | b":1" => return Ok(()),
+                b":0" => {}
                 // Nil: another client has it.
                 b"$-1" if self.how == Redis::Poll => {
                     tokio::time::sleep(POLL.mul_f64(part)).await;
@@ -99,8 +121,12 @@ impl Client for RedisClient {
     }
 
     async fn release(&mut self) -> io::Result<()> {
-        let words: [&[u8]; 5] = [b"EVALSHA", &self.script, b"1", &self.name, &self.token];
-        command(&mut self.wire.output, &words);
+        if self.how == Redis::Semaphore {
+            command(&mut self.wire.output, &[b"ZREM", &self.name, &self.token]);
+        } else {
+            let words: [&[u8]; 5] = [b"EVALSHA", &self.script, b"1", &self.name, &self.token];
+            command(&mut self.wire.output, &words);
+        }
         self.token.clear();
         if self.how == Redis::Piped {
             self.unread += 1;
