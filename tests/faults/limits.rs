@@ -1,10 +1,11 @@
 //! Limits over the end of a service: never more holders than the smallest limit, in queue order.
 
+use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use navlocks::blocking::block_on;
-use navlocks::{Lock, Locks, Mode};
+use navlocks::{Lock, Locks, LossCause, Mode, Request};
 use navlocks_tests::chaos::Service as _;
 
 use crate::cluster::failovers;
@@ -104,4 +105,75 @@ fn l12_limits_survive_a_fail_over_and_a_planned_move() {
     await_queue(&semaphore.other, LIMIT as usize, 2);
     nodes.terminate(owner);
     semaphore.assert_unharmed();
+}
+
+fn connect(served: &Served) -> Locks {
+    block_on(Locks::connect(served.url()).unreachable_after(None).into_future())
+        .expect("the service answers")
+}
+
+fn wait_on_a_thread(request: Request) -> JoinHandle<Lock> {
+    let request = request.timeout(PATIENCE);
+    thread::spawn(move || block_on(request).expect("its turn comes"))
+}
+
+#[test]
+fn w04_downgrade_survives_services_that_are_killed_and_is_taken_by_the_next_one() {
+    for unix in [true, false] {
+        let folder = Folder::new(if unix { "downgrade" } else { "downgrade-tcp" });
+        let mut served = match unix {
+            true => Served::unix(folder.path()),
+            false => Served::tcp(folder.path()).expect("a port"),
+        };
+        let service = served.run();
+        let (first, other) = (connect(&served), connect(&served));
+        let mut lock = block_on(first.request("x")).expect("it is free");
+        let mut late = block_on(first.request("y")).expect("it is free");
+        let (token, late_token) = (lock.fencing_token(), late.fencing_token());
+        let writer = wait_on_a_thread(other.request("x"));
+        await_queue(&other, 2, 1);
+        block_on(lock.downgrade(Mode::Shared)).expect("it is held");
+        service.kill();
+        // The service is gone when this downgrade is made.
+        let late = thread::spawn(move || {
+            block_on(late.downgrade(Mode::Shared)).expect("it is held");
+            late
+        });
+        let _service = served.run();
+        let late = late.join().expect("no panic");
+        let beside = |name| other.request(name).shared().overtake().timeout(PATIENCE);
+        let readers =
+            ["x", "y"].map(|name| block_on(beside(name).into_future()).expect("they are shared"));
+        assert!(!writer.is_finished(), "a writer came between");
+        assert_eq!((lock.fencing_token(), late.fencing_token()), (token, late_token));
+        assert_eq!((lock.loss(), late.loss()), (None, None));
+        drop((lock, late, readers));
+        drop(writer.join().expect("no panic"));
+    }
+}
+
+/// A machine cannot be put to sleep here. To a service that starts where the clock of the machine
+/// is ahead, it has slept since the last one.
+#[test]
+fn h04_longest_hold_passes_while_the_machine_sleeps() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let later = ["unshare", "--time", "--boottime", "3600"];
+    let works = Command::new(later[0]).args(&later[1..]).arg("true").status();
+    if !works.is_ok_and(|status| status.success()) {
+        return servers::skip("this user cannot make a time namespace");
+    }
+    let folder = Folder::new("longest-hold-asleep");
+    let mut served = Served::unix(folder.path());
+    let service = served.run();
+    let (first, other) = (connect(&served), connect(&served));
+    let brief = block_on(first.request("x").max_hold(HOUR / 2).into_future()).expect("it is free");
+    let long = block_on(first.request("y").max_hold(HOUR * 2).into_future()).expect("it is free");
+    let waiter = wait_on_a_thread(other.request("x"));
+    await_queue(&other, 2, 1);
+    service.kill();
+    served.started_by(&later);
+    let _service = served.run();
+    assert_eq!(block_on(brief.lost()), LossCause::HeldTooLong);
+    drop(waiter.join().expect("no panic"));
+    assert_eq!(long.loss(), None);
 }
