@@ -95,6 +95,9 @@ pub struct Entry {
     pub token: Option<u64>,
     /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
+    /// How long it may still be held, in milliseconds, if its hold has a maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
     /// Its process is stopped, as by Ctrl-Z. Told of the first request of a name, and of holders.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,

@@ -79,6 +79,18 @@ for (const kind of soakedKinds) describe(`a page of the dashboard in ${kind.name
     await pages.close(page);
   });
 
+  test('H08 a lock with a longest hold shows how much of the time is left', async () => {
+    const brief = await client('holds');
+    await brief.hold('report', { maxHold: 9_000_000 });
+    const page = await pages.open();
+    await page.goto(`${http()}/#/names?partition=holds`);
+    await shows(page, 'report', '2 h left');
+    await page.getByRole('link', { name: 'report' }).click();
+    await shows(page, 'Held by', '2 h left');
+    brief.close();
+    await pages.close(page);
+  });
+
   test('a click is not lost when an answer changes the rows under the pressed pointer', { skip: unlessFirefox(kind, NO_FRAMES) }, async () => {
     const { page, swap, end } = await openTwoNames('clicks');
     await page.getByRole('link', { name: 'steady' }).hover();

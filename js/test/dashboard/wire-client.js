@@ -29,11 +29,11 @@ export class WireClient {
   }
 
   /** Requests names. Returns the number of the request, and a promise of its grant. */
-  request(names, { mode, tag, wait, within } = {}) {
+  request(names, { mode, tag, wait, within, maxHold } = {}) {
     const id = this.#next;
     this.#next += 1;
     const granted = this.#receive(`granted ${id}`);
-    this.send({ request: { id, names: [names].flat(), mode, wait, tag, within } });
+    this.send({ request: { id, names: [names].flat(), mode, wait, tag, within, 'max-hold-ms': maxHold } });
     return { id, granted };
   }
 

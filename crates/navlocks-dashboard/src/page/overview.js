@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { count, plural } from './format.js';
-import { copyJson, empty, isDefaultSpace, level, link, mode, nameLink, sharing, shortAge, spaceName, spaceOf, clientOf } from './parts.js';
+import { copyJson, empty, isDefaultSpace, left, level, link, mode, nameLink, sharing, shortAge, spaceName, spaceOf, clientOf } from './parts.js';
 
 const ROWS = 50;
 
@@ -97,7 +97,7 @@ function rowOf(row, several) {
     h('td', { class: `num ${waiting === 0 ? 'void' : ''}`, 'data-label': 'waiting' }, waiting === 0 ? h('span', { class: 'none' }, '–') : count(waiting)),
     h('td', { class: `num heat ${waiting === 0 ? 'void' : ''}`, 'data-label': 'longest' }, waiting === 0 ? h('span', { class: 'none' }, '–') : shortAge(row['wait-ms'])),
     h('td', { class: 'lead' }, holder, held > 1 ? h('span', { class: 'space' }, ` and ${count(held - 1)} more`) : undefined),
-    h('td', { class: 'num wide' }, held === 0 ? h('span', { class: 'none' }, '–') : shortAge(row['hold-ms'])),
+    h('td', { class: 'num wide' }, held === 0 ? h('span', { class: 'none' }, '–') : [shortAge(row['hold-ms']), left(first)]),
     h('td', { class: 'wide' }, h('span', { class: `mode ${mode(first)}` }, sharing(first, held))),
   );
 }

@@ -48,6 +48,12 @@ export const mode = (entry) => (limit(entry) === undefined ? entry.mode ?? 'excl
 /** Returns the mode in words; with the number of holders, how many of the limit hold. */
 export const sharing = (entry, held) => (limit(entry) === undefined ? mode(entry) : held === undefined ? `limit ${limit(entry)}` : `${held} of ${limit(entry)}`);
 
+/** Returns how long a lock may still be held, if its hold has a maximum. */
+export function left(entry) {
+  const ms = entry['left-ms'];
+  return ms === undefined ? undefined : h('span', { class: 'space', title: 'Its longest hold ends it then' }, ` ${short(ms)} left`);
+}
+
 /** Returns a mark for a client whose process is stopped, as by Ctrl-Z. */
 export const stopped = (client) => (client.stopped ? [' ', h('span', { class: 'pill warn', title: 'Its process is stopped, as by Ctrl-Z, and keeps its locks' }, 'stopped')] : undefined);
 

@@ -3,7 +3,7 @@
 import { act } from './acting.js';
 import { h } from './dom.js';
 import { count, plain, plural } from './format.js';
-import { age, copyJson, empty, isDefaultSpace, level, limit, link, mode, names, sharing, shortAge, spaceName, spaceOf, text, clientOf } from './parts.js';
+import { age, copyJson, empty, isDefaultSpace, left, level, limit, link, mode, names, sharing, shortAge, spaceName, spaceOf, text, clientOf } from './parts.js';
 
 const ROWS = 50;
 
@@ -79,7 +79,7 @@ function holdersTable(holders, name, { rights, link: link_, refresh }) {
       h('tbody', {}, holders.map((entry) => h('tr', { key: entry.request },
         h('td', { class: 'lead' }, clientOf(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, sharing(entry))),
-        h('td', { class: 'num', 'data-label': 'for' }, age(entry.ms)),
+        h('td', { class: 'num', 'data-label': 'for' }, age(entry.ms), left(entry)),
         h('td', { class: 'num wide' }, String(entry.token ?? '')),
         h('td', { class: 'wide' }, entry.request),
         h('td', {}, names(entry)),

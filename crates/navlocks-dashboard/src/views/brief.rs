@@ -42,11 +42,11 @@ pub(super) fn age(since: Instant, now: Instant) -> u64 {
 
 /// Returns what a dashboard shows of a live request.
 pub(crate) fn entry(partition: PartitionView<'_>, id: RequestId, now: Instant) -> Option<Entry> {
-    let wire::Info { about, token, ms, .. } = partition.info(id, now)?;
+    let wire::Info { about, token, ms, left_ms, .. } = partition.info(id, now)?;
     let wire::About { request, client, names: wire::Names(scope), mode, tag, pid, .. } = about;
     let (names, more) = names(&scope);
     let stopped = false;
-    Some(Entry { request, client, names, more, mode, tag, pid, token, ms, stopped })
+    Some(Entry { request, client, names, more, mode, tag, pid, token, ms, left_ms, stopped })
 }
 
 /// Returns the same, and looks whether the client's process is stopped.
@@ -63,8 +63,8 @@ pub(super) fn watched_entry(
 pub(super) fn noted(noted: &Noted) -> Entry {
     let (names, more) = names(&noted.scope);
     let Noted { request, client, mode, pid, .. } = *noted;
-    let (tag, token, stopped) = (noted.tag.clone(), None, false);
-    Entry { request, client, names, more, mode, tag, pid, token, ms: 0, stopped }
+    let (tag, token, left_ms, stopped) = (noted.tag.clone(), None, None, false);
+    Entry { request, client, names, more, mode, tag, pid, token, ms: 0, left_ms, stopped }
 }
 
 #[cfg(test)]
