@@ -56,7 +56,7 @@ enum Role {
     /// Another node named it.
     Owner { named_by: Url },
     /// It carries the messages to an owner out of reach.
-    Carrier,
+    Relay,
 }
 
 /// When the next address is dialled.
@@ -185,14 +185,14 @@ impl Route {
     pub(crate) fn failed(&mut self, error: &DialError, now: Moment) -> Next {
         if let Some(Fault { code: FaultCode::Moved, to, .. }) = &error.refused {
             let Target { url, role } = self.target.clone();
-            return self.follow(url, role == Role::Carrier, to.as_deref(), now);
+            return self.follow(url, role == Role::Relay, to.as_deref(), now);
         }
         if !error.greeted && self.is_cluster {
             self.note_unreachable(now);
         }
         match (&self.target.role, error.greeted) {
             (Role::Owner { named_by }, false) => {
-                self.target = Target { url: named_by.clone(), role: Role::Carrier };
+                self.target = Target { url: named_by.clone(), role: Role::Relay };
                 Next::AtOnce
             }
             _ => self.advance(),
@@ -263,7 +263,7 @@ impl Route {
             self.advance();
             Next::AfterPause
         } else {
-            self.target = Target { url: from, role: Role::Carrier };
+            self.target = Target { url: from, role: Role::Relay };
             Next::AtOnce
         }
     }
@@ -319,7 +319,7 @@ impl DialError {
 impl Target {
     /// Returns true if the node is to carry the messages to the owner.
     pub(crate) fn carries(&self) -> bool {
-        self.role == Role::Carrier
+        self.role == Role::Relay
     }
 }
 

@@ -15,7 +15,7 @@ use crate::deadlock::Cycle;
 use crate::error::QueryError;
 use crate::lock::Lock;
 use crate::lock::watch::ConnectionWatch;
-use crate::owner::place::{Member, Place};
+use crate::owner::backend::{AnyBackend, Member};
 use crate::owner::{Client, Owners};
 use crate::query::{self, PartitionSnapshot, Snapshot};
 #[cfg(feature = "client")]
@@ -123,7 +123,7 @@ impl Locks {
         &self.owners.client
     }
 
-    fn backend(&self) -> &Place {
+    fn backend(&self) -> &AnyBackend {
         &self.client().backend
     }
 

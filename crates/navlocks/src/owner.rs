@@ -4,7 +4,7 @@
 //! down, so each shard has a counter of its own.
 
 mod drain;
-pub(crate) mod place;
+pub(crate) mod backend;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -12,8 +12,8 @@ use std::task::{Poll, Waker};
 
 use navlocks_core::{ClientId, Scope};
 
+use self::backend::{AnyBackend, Member};
 use self::drain::Drain;
-use self::place::{Member, Place};
 use crate::backend::inbox::Inboxes;
 use crate::backend::{SHARDS, Sender, shard_of};
 use crate::sync::wakes::wake_all;
@@ -21,7 +21,7 @@ use crate::sync::{AtomicBool, AtomicU64};
 
 /// A client, known to its lock space as long as it has an owner.
 pub(crate) struct Client {
-    pub(crate) backend: Place,
+    pub(crate) backend: AnyBackend,
     /// Through a service, the serial of this id is the client's number in the session.
     pub(crate) id: ClientId,
     ended: AtomicBool,
@@ -43,7 +43,7 @@ pub(crate) struct Owners {
 pub(crate) struct Owner {
     pub(crate) client: Arc<Client>,
     /// The backend of the client, copied to avoid a second load.
-    pub(crate) backend: Place,
+    pub(crate) backend: AnyBackend,
     pub(crate) sender: Sender,
 }
 

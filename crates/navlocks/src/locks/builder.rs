@@ -4,7 +4,7 @@ use navlocks_core::DeadlockPolicy;
 
 use super::Locks;
 use crate::local::Space;
-use crate::owner::place::Place;
+use crate::owner::backend::AnyBackend;
 
 /// Options of a lock space. Made by [`Locks::builder`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +25,6 @@ impl Builder {
     pub fn build(self) -> Locks {
         let space = Space::alone(self.deadlocks);
         let client = space.add_client();
-        Locks::of((Place::Local(space), client))
+        Locks::of((AnyBackend::Local(space), client))
     }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::Locks;
-use crate::owner::place::Place;
+use crate::owner::backend::AnyBackend;
 use crate::remote::{Connect, ConnectError, Greeting};
 
 impl Connect {
@@ -24,7 +24,7 @@ impl Connect {
     pub async fn open(self) -> Result<(Locks, Greeting), ConnectError> {
         let (handle, greeting) = self.open_handle().await?;
         let first = handle.first_client();
-        Ok((Locks::of((Place::Remote(Arc::new(handle)), first)), greeting))
+        Ok((Locks::of((AnyBackend::Remote(Arc::new(handle)), first)), greeting))
     }
 }
 
@@ -36,7 +36,7 @@ impl IntoFuture for Connect {
         Box::pin(async move {
             let handle = self.connect().await?;
             let first = handle.first_client();
-            Ok(Locks::of((Place::Remote(Arc::new(handle)), first)))
+            Ok(Locks::of((AnyBackend::Remote(Arc::new(handle)), first)))
         })
     }
 }

@@ -372,7 +372,7 @@ impl Backend for Handle {
 
     fn query(&self, client: ClientId) -> Reply<'_, Snapshot> {
         Box::pin(self.question(client, Question::Locks(LocksOf::Partition), |reply| match reply {
-            Answered::Locks { held, pending } => Some(Snapshot::told(held, pending)),
+            Answered::Locks { held, pending } => Some(Snapshot::received(held, pending)),
             _ => None,
         }))
     }

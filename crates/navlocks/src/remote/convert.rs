@@ -167,7 +167,7 @@ impl From<wire::Waits> for Waits {
             BlockedBy { request, hard, soft, holders, before }
         };
         Self {
-            requests: Snapshot::told(held, pending),
+            requests: Snapshot::received(held, pending),
             waits: waits.into_iter().map(wait).collect(),
             cycles: cycles.into_iter().map(Into::into).collect(),
             more: count(more),
@@ -193,7 +193,7 @@ impl From<wire::UnclaimedSession> for UnclaimedSession {
 
 impl Snapshot {
     /// Makes a snapshot of the reply of a service.
-    pub(crate) fn told(held: Vec<wire::Info>, pending: Vec<wire::Info>) -> Self {
+    pub(crate) fn received(held: Vec<wire::Info>, pending: Vec<wire::Info>) -> Self {
         let infos = |infos: Vec<wire::Info>| infos.into_iter().map(Into::into).collect();
         Self { held: infos(held), pending: infos(pending) }
     }
@@ -202,6 +202,6 @@ impl Snapshot {
 impl From<wire::Partition> for PartitionSnapshot {
     fn from(told: wire::Partition) -> Self {
         let wire::Partition { partition, tenant, origin, held, pending } = told;
-        Self { partition, tenant, origin, snapshot: Snapshot::told(held, pending) }
+        Self { partition, tenant, origin, snapshot: Snapshot::received(held, pending) }
     }
 }

@@ -31,11 +31,11 @@ enum Stage {
     Running,
     /// The timeout is over, and the backend was asked for the locks in the way. The mutex is never
     /// locked; it makes the future of a request `Sync`.
-    Asked(Mutex<Asked>),
+    Query(Mutex<HolderQuery>),
     Answered,
 }
 
-type Asked = Pin<Box<dyn Future<Output = Option<Vec<RequestInfo>>> + Send>>;
+type HolderQuery = Pin<Box<dyn Future<Output = Option<Vec<RequestInfo>>> + Send>>;
 
 impl Timer {
     pub(crate) fn new(after: Duration) -> Self {
@@ -67,7 +67,7 @@ impl Timer {
         } else {
             self.poll_asked(cx);
         }
-        if matches!(self.stage, Stage::Asked(_)) && self.poll_delay(cx).is_pending() {
+        if matches!(self.stage, Stage::Query(_)) && self.poll_delay(cx).is_pending() {
             return Answer::Pending(id);
         }
         Answer::Failed(over(&*owner.backend, after))
@@ -94,20 +94,20 @@ impl Timer {
     /// Asks the backend for the locks in the way of the request.
     fn ask(&mut self, owner: &Arc<Owner>, id: RequestId, cx: &mut Context<'_>) {
         let owner = owner.clone();
-        let asked: Asked = Box::pin(async move {
+        let asked: HolderQuery = Box::pin(async move {
             match owner.backend.place_of(owner.sender.client, id).await {
                 Ok(place) => Some(place.map(|place| place.held).unwrap_or_default()),
                 Err(QueryError::Unreachable) => None,
                 Err(_) => Some(Vec::new()),
             }
         });
-        self.stage = Stage::Asked(Mutex::new(asked));
+        self.stage = Stage::Query(Mutex::new(asked));
         self.delay.reset(ANSWER_MAX);
         self.poll_asked(cx);
     }
 
     fn poll_asked(&mut self, cx: &mut Context<'_>) {
-        let Stage::Asked(asked) = &mut self.stage else { return };
+        let Stage::Query(asked) = &mut self.stage else { return };
         let asked = asked.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Poll::Ready(holders) = asked.as_mut().poll(cx) {
             self.holders = holders;

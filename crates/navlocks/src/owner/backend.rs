@@ -16,16 +16,16 @@ use crate::remote::Handle;
 /// A backend. All verbs go through the trait; those of the fast path are also called by type,
 /// because the compiler builds the guard in place only if it sees the callee.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum AnyBackend {
     Local(Arc<Space>),
     #[cfg(feature = "client")]
     Remote(Arc<Handle>),
 }
 
 /// A client, and the place of its lock space.
-pub(crate) type Member = (Place, ClientId);
+pub(crate) type Member = (AnyBackend, ClientId);
 
-impl Place {
+impl AnyBackend {
     #[inline]
     pub(crate) fn request(
         &self,
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-impl Deref for Place {
+impl Deref for AnyBackend {
     type Target = dyn Backend;
 
     fn deref(&self) -> &(dyn Backend + 'static) {
