@@ -5,7 +5,6 @@ mod builder;
 mod connect;
 
 use std::fmt;
-#[cfg(feature = "client")]
 use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, Explained, Name, RequestId, Scope};

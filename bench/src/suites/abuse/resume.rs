@@ -39,7 +39,9 @@ pub(super) fn contest(server: Rc<Server>, locks: usize) -> Contest {
                 resumed
             });
             let slowest = bystander_until(&server, &began, &ended);
-            let (time, bytes) = session.join().expect("a session").expect("a resume");
+            let resumed = session.join().expect("a session");
+            std::fs::remove_file(&listener).expect("the socket of the relay");
+            let (time, bytes) = resumed.expect("a resume");
             vec![slowest, time.as_nanos() as f64, bytes as f64]
         })
     })

@@ -1,6 +1,5 @@
 //! Steals, also from oneself: the service decides, and a steal that fails changes nothing.
 
-use navlocks::{LossCause, RequestId};
 use navlocks_core::Wait;
 use navlocks_wire::{Over, RequestKey, ToClient, ToService};
 
@@ -10,10 +9,6 @@ use crate::run;
 
 fn said_theft(id: u64, name: &str) -> ToService {
     ToService::Request(navlocks_wire::Request { wait: Wait::Steal, ..request_of(0, id, name) })
-}
-
-fn stolen_by(number: u64) -> LossCause {
-    LossCause::Stolen { by: RequestId::foreign(1, number).into() }
 }
 
 #[test]
@@ -33,7 +28,7 @@ fn theft_spares_other_names_and_other_clients_until_the_service_decides() {
 }
 
 #[test]
-fn grant_that_crosses_a_later_theft_of_the_same_client_is_lost_afterwards() {
+fn grant_that_crosses_a_later_theft_of_the_same_client_waits_for_its_outcome() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -43,10 +38,12 @@ fn grant_that_crosses_a_later_theft_of_the_same_client_is_lost_afterwards() {
             talk.hears(message).await;
         }
         talk.grants(1, 1).await;
-        let robbed = robbed.await.unwrap();
         let cause = navlocks_wire::LossCause::Stolen(RequestKey::new(1, 2));
         talk.says(ToClient::Over(Over::lost(1, cause))).await;
-        assert_eq!(robbed.lost().await, stolen_by(2));
+        let error = robbed.await.unwrap_err();
+        assert_eq!(error.dom_exception_name(), "AbortError");
+        assert!(error.to_string().contains("stole the lock"), "{error}");
+        talk.hears(ToService::End(1)).await;
         talk.grants(2, 2).await;
         thief.await.unwrap().release().unwrap();
     });

@@ -49,7 +49,7 @@ fn program_without_a_runtime_releases_its_lock_when_it_ends() {
         println!("it is held");
         return;
     }
-    assert_takes_leave("rust::program_without_a_runtime_releases_its_lock_when_it_ends");
+    assert_takes_leave("holding::rust::program_without_a_runtime_releases_its_lock_when_it_ends");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn program_that_panics_releases_its_lock() {
         println!("it is held");
         panic!("as programs do");
     }
-    assert_takes_leave("rust::program_that_panics_releases_its_lock");
+    assert_takes_leave("holding::rust::program_that_panics_releases_its_lock");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn program_with_a_runtime_releases_its_lock_when_it_ends() {
         });
         return;
     }
-    assert_takes_leave("rust::program_with_a_runtime_releases_its_lock_when_it_ends");
+    assert_takes_leave("holding::rust::program_with_a_runtime_releases_its_lock_when_it_ends");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error() {
         assert!(error.to_string().contains("NAVLOCKS_DIR to one of at most 87 bytes"), "{error}");
         return;
     }
-    let test = "rust::program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error";
+    let test = "holding::rust::program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error";
     let mut command = as_program(test, "long");
     command.env("NAVLOCKS_DIR", format!("/{}", "x".repeat(87))).env(SERVICE, "long");
     assert_ended(&finish(command), 0, "");
@@ -153,7 +153,7 @@ fn program_starts_the_users_own_service_and_shares_its_locks() {
         return;
     }
     let world = World::new();
-    let test = "rust::program_starts_the_users_own_service_and_shares_its_locks";
+    let test = "holding::rust::program_starts_the_users_own_service_and_shares_its_locks";
     let mut command = as_program(test, "own");
     world.settle(&mut command);
     command.env("NAVLOCKS_BIN", program()).env(SERVICE, "own");

@@ -9,7 +9,7 @@ use crate::{Deadlock, RequestError};
 pub enum SpaceError {
     /// The engine refused it.
     Request(RequestError),
-    /// To wait would close a cycle: under [`DeadlockPolicy::Refuse`], or of a holder that would
+    /// To wait would close a cycle: under [`Refuse`](crate::DeadlockPolicy::Refuse), or of a holder that would
     /// wait for itself.
     Deadlock(Deadlock),
 }

@@ -30,7 +30,7 @@ impl Stopped {
     fn start(url: &str) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
-            .args(["--exact", "stopping::child", "--ignored", "--nocapture"])
+            .args(["--exact", "leases::stopping::child", "--ignored", "--nocapture"])
             .env(URL, url)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
