@@ -9,8 +9,8 @@ use crate::{Deadlock, RequestError};
 pub enum SpaceError {
     /// The engine refused it.
     Request(RequestError),
-    /// To wait would close a cycle: under [`Refuse`](crate::DeadlockPolicy::Refuse), or of a holder that would
-    /// wait for itself.
+    /// To wait would close a cycle: under [`Refuse`](crate::DeadlockPolicy::Refuse), or of a holder
+    /// that would wait for itself.
     Deadlock(Deadlock),
 }
 
