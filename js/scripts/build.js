@@ -3,7 +3,7 @@
 // the addon for musl instead, for build-packages.js.
 
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { arch } from 'node:process';
@@ -30,10 +30,13 @@ function build(name, ending, given, env = {}) {
     .flatMap((message) => message.filenames)
     .find((file) => ending.test(file));
   if (library === undefined) throw new Error('cargo built no library: is crate-type still cdylib?');
-  // Renamed into place, so that a process with the old library loaded keeps its file.
   const file = join(native, name);
-  copyFileSync(library, `${file}.new`);
-  renameSync(`${file}.new`, file);
+  // Another file of the same library would be a second lock space in a process that runs now.
+  if (existsSync(file) && readFileSync(file).equals(readFileSync(library))) return;
+  // Renamed into place, so that a process with the old library loaded keeps its file.
+  const copy = `${file}.${process.pid}`;
+  copyFileSync(library, copy);
+  renameSync(copy, file);
 }
 
 /** Returns the folder of a target's standard library, which may be missing. */
