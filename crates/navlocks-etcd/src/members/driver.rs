@@ -297,3 +297,74 @@ impl Driver {
         let _ = self.events.send(Event::Ended(error.clone()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{Address, TlsFiles};
+    use crate::clock::BootClock;
+    use crate::keys::record::{ClusterRecord, Incarnation, VERSION};
+    use crate::view::SeenSlot;
+
+    const REVISION: i64 = 7;
+
+    /// A driver that owns two slots, its events, and a view that agrees with it.
+    fn owner() -> (Driver, mpsc::UnboundedReceiver<Event>, View) {
+        let (clock, lease) = (Arc::new(BootClock), Duration::from_secs(5));
+        let address = Address::parse("etcd://127.0.0.1:1").unwrap();
+        let ownership = |slot| Ownership {
+            slot,
+            revision: REVISION,
+            epoch: Epoch(1),
+            restored: 0,
+            name: "owner".to_owned(),
+        };
+        let held = |slot| Held { ownership: ownership(slot), progress: Arc::default() };
+        let incarnation = Incarnation::numbered(1);
+        let (events, receiver) = mpsc::unbounded_channel();
+        let driver = Driver {
+            store: Arc::new(Store::new(&address, &TlsFiles::default(), lease).unwrap()),
+            keys: Keys::new("/navlocks/"),
+            clock: clock.clone(),
+            hearing: Arc::new(Hearing::new(clock, lease)),
+            me: Me { incarnation, created: 1 },
+            belief: Arc::new(Belief::new(lease)),
+            sightings: Arc::default(),
+            events,
+            shown: watch::channel(Arc::default()).0,
+            held: (0..2).map(|slot| (slot, held(slot))).collect(),
+            giving: BTreeSet::new(),
+            view: None,
+        };
+        let cluster = ClusterRecord {
+            secret: String::new(),
+            version: VERSION,
+            slots: 2,
+            node_lease_ms: 5_000,
+            etcd: String::new(),
+            restored: 0,
+            epoch_floor: 0,
+        };
+        let slot = SeenSlot { node: Some(incarnation), revision: REVISION, epoch_floor: 0 };
+        let view = View {
+            cluster,
+            nodes: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            drains: BTreeSet::new(),
+            slots: vec![slot; 2],
+            missing: BTreeMap::new(),
+        };
+        (driver, receiver, view)
+    }
+
+    #[test]
+    fn slot_whose_writer_has_ended_is_lost_with_the_next_view() {
+        let (mut driver, mut events, view) = owner();
+        driver.see(view.clone());
+        assert!(events.try_recv().is_err() && driver.held.len() == 2);
+        driver.held[&1].progress.end(Ended::Node(Error::Ended));
+        driver.see(view);
+        assert!(matches!(events.try_recv(), Ok(Event::Lost(1, _))));
+        assert!(events.try_recv().is_err() && driver.held.keys().eq(&[0]));
+    }
+}
