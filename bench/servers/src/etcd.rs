@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -63,6 +63,16 @@ impl Members {
         Self::start_in(Folder::in_memory("members"), count, &["--bcrypt-cost", "4"])
     }
 
+    /// Starts one member that speaks TLS with its clients. It reads both files for each connection.
+    ///
+    /// # Errors
+    /// As for [`Members::start`].
+    pub fn start_encrypted(certificate: &Path, key: &Path) -> Result<Self, String> {
+        let (certificate, key) = (certificate.to_string_lossy(), key.to_string_lossy());
+        let options = ["--cert-file", &certificate, "--key-file", &key];
+        Self::start_in(Folder::in_memory("members"), 1, &options)
+    }
+
     fn start_in(
         folder: io::Result<Folder>,
         count: usize,
@@ -82,7 +92,9 @@ impl Members {
 
     fn command(&self, number: usize) -> Result<Command, String> {
         let (client, peer) = self.addresses[number];
-        let (client, peer) = (format!("http://{client}"), format!("http://{peer}"));
+        let is_encrypted = self.options.iter().any(|option| option == "--cert-file");
+        let scheme = if is_encrypted { "https" } else { "http" };
+        let (client, peer) = (format!("{scheme}://{client}"), format!("http://{peer}"));
         let mut command = Command::new(program("etcd", "etcd-server")?);
         command.args(["--name", &format!("m{number}"), "--initial-cluster", &self.peers()]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);

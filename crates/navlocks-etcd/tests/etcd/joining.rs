@@ -1,4 +1,7 @@
-//! A node that cannot join is told why.
+//! A node that cannot join is told why, and one that has joined follows new passwords and keys.
+
+use std::path::Path;
+use std::process::Command;
 
 use navlocks_etcd::{Change, Registry as _};
 
@@ -64,6 +67,53 @@ async fn node_with_a_user_goes_on_when_its_token_is_lost() {
             node.renewals(2).await;
         }
     }
+}
+
+/// A member that is killed takes the connection with it. Here only the token is lost.
+#[tokio::test]
+async fn node_with_a_user_gets_a_new_token_when_its_connection_lasts() {
+    let etcd = etcd(1);
+    let mut node = Node::join(enable_passwords(&etcd).await).await.unwrap();
+    node.until_all_slots().await;
+    // A member forgets all tokens when passwords are switched off.
+    for state in ["disable", "enable"] {
+        etcd.etcdctl(&["--user", "root:secret", "auth", state]).unwrap();
+    }
+    node.slots[&0].0.write(Change::Begin(session(1)));
+    timeout(PATIENCE, node.slots[&0].0.flushed()).await.unwrap().unwrap();
+    node.renewals(2).await;
+    assert!(node.lost.is_empty() && node.ended.is_none());
+}
+
+/// Makes a certificate for this machine, and its key.
+fn make_certificate(certificate: &Path, key: &Path) {
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
+    openssl.args(["-nodes", "-days", "60", "-subj", "/CN=localhost"]);
+    openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
+    openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+    let output = openssl.arg("-keyout").arg(key).arg("-out").arg(certificate).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[tokio::test]
+async fn node_reads_the_authorities_of_etcd_again_when_its_connection_ends() {
+    let folder = servers::Folder::new("certificates").unwrap();
+    let (certificate, key) = (folder.path().join("etcd.pem"), folder.path().join("etcd.key"));
+    make_certificate(&certificate, &key);
+    let mut etcd = EtcdMembers::start_encrypted(&certificate, &key).unwrap();
+    let mut config = config(&etcd, "n1");
+    config.address.is_encrypted = true;
+    config.tls.authorities = Some(certificate.clone());
+    let mut node = Node::join(config).await.unwrap();
+    node.until_all_slots().await;
+    etcd.kill(0);
+    make_certificate(&certificate, &key);
+    etcd.restart(0).unwrap();
+    node.slots[&0].0.write(Change::Begin(session(1)));
+    timeout(PATIENCE, node.slots[&0].0.flushed()).await.unwrap().unwrap();
+    node.renewals(2).await;
+    assert!(node.lost.is_empty() && node.ended.is_none());
 }
 
 #[tokio::test]
