@@ -90,7 +90,7 @@ class Player {
     return this.#locks.hold(what, { steal: verb === 'steals', ...options });
   }
 
-  async expect([what, label, expected]) {
+  async expect([what, label, expected, code]) {
     const call = this.#calls.get(label);
     if (what === 'down') await becomes(this.#locks, 'unreachable');
     else if (what === 'up') await becomes(this.#locks, 'connected');
@@ -99,7 +99,10 @@ class Player {
     else if (what === 'downgraded') await call;
     else if (what === 'holds') assert.equal(call.held, true);
     else if (what === 'lost') assert.equal(await lost(call), expected);
-    else if (what === 'fails') await fails(call, expected);
+    else if (what === 'fails') {
+      const { cause } = await fails(call, expected);
+      if (code !== undefined) assert.equal(cause, code);
+    }
     else assert.fail('unknown words');
   }
 

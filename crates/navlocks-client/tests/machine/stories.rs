@@ -158,6 +158,11 @@ impl Player {
                 let call = self.calls[label];
                 assert_eq!(peer.wait_until(|peer| failure(peer, call)), name);
             }
+            ["fails", label, name, code] => {
+                let Call::Question(number) = self.calls[label] else { panic!("{label}") };
+                let failure = peer.wait_until(|peer| peer.machine.answer(number)).unwrap_err();
+                assert_eq!((name_of_failure(&failure), code_of(&failure)), (name, code));
+            }
             _ => panic!("unknown words"),
         }
         self.peer.carry_out_commands();
@@ -186,6 +191,14 @@ fn name_of(over: &Over) -> Option<&'static str> {
         Over::Unreachable | Over::OutcomeUnknown => Some("NetworkError"),
         Over::Lost(_) => Some("AbortError"),
         Over::Unavailable => None,
+    }
+}
+
+fn code_of(failure: &QueryFailure) -> &'static str {
+    match failure {
+        QueryFailure::Unreachable => "unreachable",
+        QueryFailure::OutcomeUnknown => "unknown-outcome",
+        other => panic!("{other:?}"),
     }
 }
 
