@@ -105,6 +105,13 @@ fn open_files(clients: usize, transport: Transport) -> u64 {
     (clients * each + OTHER_FILES) as u64
 }
 
+/// Returns the sentence for a case that cannot run here for want of files.
+fn too_many_files(case: &str, needed: u64, max: u64) -> Option<String> {
+    let text =
+        format!("left out: {case}: it needs {needed} open files, and `ulimit -Hn` allows {max}");
+    (needed > max).then_some(text)
+}
+
 /// The servers that run, by the name of their program.
 type Running = BTreeMap<&'static str, Rc<Server>>;
 
@@ -166,13 +173,10 @@ pub(super) fn plan(options: &Options) -> Plan {
         ));
     }
     let mut has_files = |case: &str, clients, transport| {
-        let needed = open_files(clients, transport);
-        if needed > files_max {
-            notes.push(format!(
-                "left out: {case}: it needs {needed} open files, and `ulimit -Hn` allows {files_max}"
-            ));
-        }
-        needed <= files_max
+        let reason = too_many_files(case, open_files(clients, transport), files_max);
+        let has_files = reason.is_none();
+        notes.extend(reason);
+        has_files
     };
     let crowd = options.scaled(CROWD);
     let crowded: Vec<Peer> = IDLE.into_iter().filter(|peer| peer.clients_max >= CROWD).collect();
@@ -270,5 +274,20 @@ impl Ground {
             }
         }
         contest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crowd_that_needs_more_files_than_the_limit_is_left_out_with_a_sentence() {
+        let needed = open_files(10_000, Transport::Unix);
+        assert_eq!(needed, (2 * 10_000 + OTHER_FILES) as u64);
+        assert_eq!(too_many_files("crowd", needed, needed), None);
+        let text = too_many_files("crowd", needed, 20_000).unwrap();
+        let parts = ["left out: crowd", &format!("needs {needed} open files"), "allows 20000"];
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     }
 }
