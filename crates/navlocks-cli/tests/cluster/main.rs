@@ -4,6 +4,7 @@ mod belief;
 mod carrying;
 mod client;
 mod errors;
+mod grace;
 mod moving;
 mod networks;
 mod nodes;

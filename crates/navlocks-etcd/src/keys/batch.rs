@@ -126,7 +126,8 @@ pub(crate) fn batches(
             }
             Change::GraceOver(sessions) => {
                 sessions.iter().for_each(|session| _ = add(end(*session)));
-                let grace = GraceRecord { epoch: owner.epoch.0, restored: owner.restored };
+                let (epoch, restored) = (owner.epoch.0, owner.restored);
+                let grace = GraceRecord { epoch, restored, partitions: true };
                 add(vec![put(keys.grace(slot), record::text(&grace)?)])
             }
         };
@@ -168,7 +169,7 @@ mod tests {
 
     fn begin(number: u128) -> Change {
         let (lease, proof) = (Duration::from_secs(10), String::new());
-        Change::Begin(SessionRecord { key: SessionKey(number), lease, proof })
+        Change::Begin(SessionRecord { key: SessionKey(number), lease, proof, partitions: None })
     }
 
     #[test]

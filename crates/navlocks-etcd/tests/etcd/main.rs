@@ -59,7 +59,8 @@ fn won_at(inherited: &Inherited) -> Moment {
 
 fn session(number: u128) -> SessionRecord {
     let (lease, proof) = (Duration::from_secs(10), format!("proof {number}"));
-    SessionRecord { key: SessionKey(number), lease, proof }
+    let partitions = (number > 1).then(|| vec![number as u64, u64::MAX]);
+    SessionRecord { key: SessionKey(number), lease, proof, partitions }
 }
 
 /// A node and the slots that it owns.

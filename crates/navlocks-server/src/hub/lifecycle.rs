@@ -9,7 +9,7 @@ use navlocks_wire::{Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 use super::backlog::Ending;
 use super::claim::unknown_session;
 use super::sessions::{Known, Owner, Secret, Session};
-use super::{Hub, Metrics, Outbox, Peer};
+use super::{Hub, Metrics, Outbox, PartitionKey, Peer};
 use crate::config::Limits;
 use crate::store::SessionRecord;
 
@@ -87,9 +87,12 @@ impl Hub {
             return Err(cannot_remember(&error));
         }
         let (bytes, party) = (secret.bytes(), self.party(peer));
-        let proof = match self.registry.log() {
-            Some(_) => secret.proof(&peer.party()),
-            None => String::new(),
+        let (proof, partitions) = match self.registry.log() {
+            Some(_) => {
+                let first = PartitionKey::of(peer, &hello.partition).mark();
+                (secret.proof(&peer.party()), Some(vec![first]))
+            }
+            None => (String::new(), None),
         };
         let owner = Owner::Secret { party, secret };
         let number = self.sessions.insert(Session::new(peer.clone(), share, owner, lease, now));
@@ -103,6 +106,7 @@ impl Hub {
             present: false,
             until_ms: 0,
             proof,
+            partitions,
         };
         match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {
             (Ok((slot, begun)), Some(session)) => {
@@ -134,11 +138,9 @@ impl Hub {
         };
         if self.found.whole {
             let proof = secret.proof(&peer.party());
-            let is_it = |it: &Session| matches!(&it.owner, Owner::Proof(own) if *own == proof);
-            let mut absent = self.sessions.absent();
-            let found = absent.find(|(_, it)| it.is_unclaimed() && is_it(it)).map(|(it, _)| it);
-            drop(absent);
-            if let Some(number) = found {
+            let found = self.found.proofs.get(&proof).copied();
+            let is_unclaimed = |it: &u32| self.sessions.get(*it).is_some_and(Session::is_unclaimed);
+            if let Some(number) = found.filter(is_unclaimed) {
                 self.end(number, None, now);
             }
         }
@@ -151,7 +153,7 @@ impl Hub {
         if session.connection != connection {
             return false;
         }
-        if session.absent.is_some() {
+        if !session.has_claimed() {
             self.abandon_claim(number, now);
             return false;
         }
@@ -209,12 +211,14 @@ impl Hub {
                 self.registry.end_lost(RequestKey::new(number, request), slot);
             }
         }
-        self.questions.retain(|(asker, _)| *asker != number);
+        self.questions.retain(|_, (asker, _)| *asker != number);
         if let Some(absent) = session.absent.take() {
-            self.found.ended(session.claim.take().is_some_and(|claim| claim.is_whole));
+            let has_claimed = session.claim.take().is_some_and(|claim| claim.is_whole);
+            self.found.ended(has_claimed, &absent);
             self.end_records(absent.requests.into_values());
-            self.admit(now);
+            // The claims of a partition are judged before other requests go on to it.
             self.check_grace(now);
+            self.admit(now);
         }
         let clients = std::mem::take(&mut session.clients).into_values().collect();
         self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now)

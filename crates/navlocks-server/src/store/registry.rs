@@ -230,11 +230,7 @@ impl Registry {
         record: &SessionRecord,
     ) -> io::Result<(Index, ChangeNumber)> {
         match self {
-            Self::Slot(log) => {
-                let lease = record.lease.unwrap_or_default();
-                let begun = log.begin_session(record.number, lease, record.proof.clone())?;
-                Ok((record.number, begun))
-            }
+            Self::Slot(log) => Ok((record.number, log.begin_session(record)?)),
             Self::Tables(tables) => Ok((tables.sessions.add(record)?, ChangeNumber::default())),
             Self::None => Ok((0, ChangeNumber::default())),
         }

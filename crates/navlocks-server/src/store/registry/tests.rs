@@ -31,6 +31,7 @@ fn session(number: u32) -> SessionRecord {
         present: false,
         until_ms: 0,
         proof: String::new(),
+        partitions: None,
     }
 }
 
