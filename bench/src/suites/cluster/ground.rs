@@ -103,6 +103,6 @@ impl Ground {
                 Address::Unix(_) => None,
             })
             .collect();
-        format!("ws://{}", addresses.join(","))
+        format!("{}://{}", nodes.scheme(), addresses.join(","))
     }
 }
