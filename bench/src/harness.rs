@@ -31,17 +31,12 @@ pub(crate) struct Scale {
     /// The leases of sessions and of nodes.
     pub(crate) lease: Duration,
     pub(crate) node_lease: Duration,
-    /// Clients and nodes use TLS.
-    pub(crate) tls: bool,
-    /// The clients are those in JavaScript.
-    pub(crate) in_node: bool,
 }
 
 impl Default for Scale {
     fn default() -> Self {
         let (lease, node_lease) = (Duration::from_secs(10), Duration::from_secs(3));
-        let (tls, in_node) = (false, false);
-        Self { sessions: 20_000, cores: None, lease, node_lease, tls, in_node }
+        Self { sessions: 20_000, cores: None, lease, node_lease }
     }
 }
 

@@ -31,8 +31,6 @@ of the suite scale:
   --cores X      processors for nodes, etcd and clients together (all)
   --lease S      seconds of the sessions' lease (10)
   --node-lease S seconds of the nodes' lease (3)
-  --tls          clients and nodes connect by TLS
-  --in-node      clients in JavaScript
 ";
 
 fn main() -> ExitCode {
@@ -108,8 +106,6 @@ fn parse(
             "--node-lease" => {
                 scale.node_lease = Duration::from_secs(number(&word, words.next())?);
             }
-            "--tls" => scale.tls = true,
-            "--in-node" => scale.in_node = true,
             name => {
                 let named = SUITES.iter().find(|suite| suite.name == name);
                 suite = Some(named.ok_or_else(|| format!("no suite {name}"))?);

@@ -48,9 +48,6 @@ pub(crate) enum Bug {
     KeepEnded,
     /// A new owner of a slot does not know the sessions of the earlier one.
     ForgetSessions,
-    /// A new owner of a slot does not know the partitions of the sessions, so that their grace ends
-    /// too early.
-    ForgetPartitions,
     /// The limit of a claimed lock does not count any more.
     ForgetLimit,
     /// A downgrade is a release, so that a writer comes between.

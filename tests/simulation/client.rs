@@ -34,8 +34,8 @@ pub(crate) struct Traits {
     pub(crate) local: bool,
     pub(crate) addresses: String,
     pub(crate) partition: String,
-    /// The partition of a further client in the same session, if it has one.
-    pub(crate) second: Option<String>,
+    /// True if it has a further client in the same session.
+    pub(crate) has_second: bool,
     pub(crate) lease: u64,
     pub(crate) tasks: Vec<Errands>,
     /// True if its steps are recorded.
@@ -135,9 +135,9 @@ impl Client {
         let partition = traits.partition.clone();
         let settings = Settings { lease, partition, ..Settings::new(addresses, Begin::Persist) };
         let mut machine = Machine::new(settings, dice.roll(u64::MAX), at(now));
-        if let Some(second) = &traits.second {
+        if traits.has_second {
             let is_wrong = traits.bug.strikes(Bug::WrongPartition);
-            machine.add_client(if is_wrong { "" } else { second });
+            machine.add_client(if is_wrong { "" } else { &traits.partition });
         }
         let task =
             |errands: &Errands| Task { state: State::Idle, errands: errands.clone(), turn: 0 };
@@ -313,9 +313,9 @@ impl Client {
         let Some(mut errand) = self.tasks[task].errands.next(&mut self.dice) else { return };
         self.made += 1;
         let number = self.made;
-        errand.client &= u64::from(self.traits.second.is_some() && errand.wait != Wait::Force);
-        let names = errand.names.iter().map(|name| self.record_name(errand.client, name)).collect();
+        let names = errand.names.iter().map(|name| self.record_name(name)).collect();
         self.write(now, number, Step::Asked { names, mode: errand.mode, wait: errand.wait });
+        errand.client &= u64::from(self.traits.has_second);
         let made = match errand.wait {
             Wait::Force => self.force(task, Name::from(&*errand.names[0]), now).map(|()| 0),
             _ => self
@@ -365,7 +365,7 @@ impl Client {
         self.write(now, asks.number, held);
         self.tally.last_grant = now;
         if self.traits.records {
-            let name = self.record_name(asks.errand.client, &asks.errand.names[0]);
+            let name = self.record_name(&asks.errand.names[0]);
             self.grants.push((name.clone(), asks.since, now));
             self.deadlines.extend(asks.errand.max_hold.map(|max| (name, now + max)));
         }
@@ -425,6 +425,14 @@ impl Client {
             }
             (Some(Asked::Query { .. }), Err(_)) | (None, _) => {}
             (Some(_), answer) => panic!("a question was answered by {answer:?}"),
+        }
+    }
+
+    /// Returns a name as the record has it: names of two partitions differ.
+    fn record_name(&self, name: &str) -> Arc<str> {
+        match &*self.traits.partition {
+            "" => name.into(),
+            partition => format!("{partition}/{name}").into(),
         }
     }
 

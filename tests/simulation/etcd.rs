@@ -204,9 +204,6 @@ impl Etcd {
             if !found.sessions.is_empty() && self.bug.strikes(Bug::ForgetSessions) {
                 found.sessions.clear();
             }
-            if !found.sessions.is_empty() && self.bug.strikes(Bug::ForgetPartitions) {
-                found.sessions.values_mut().for_each(|it| it.partitions = Some(Vec::new()));
-            }
             taken.push((slot, epoch, found));
         }
         taken
@@ -225,7 +222,6 @@ impl SlotKeys {
             taken: self.taken.into_values().collect(),
             tokens_reserved_to: self.tokens,
             grace_over: self.grace_over,
-            knows_partitions: self.grace_over.is_some(),
             won_at,
             is_complete: true,
         }

@@ -22,9 +22,6 @@ const CLUSTER_ENDURANCE: u64 = 2600;
 pub(crate) const LEASE_OF_MANY: u64 = 10_000;
 const PARTITIONS_OF_MANY: usize = 300;
 
-/// A partition in one slot with that of an empty name, so that a session may have clients in both.
-const TWIN: &str = "p2";
-
 const FAULTS: u32 = 14;
 const TASKS: usize = 2;
 const ROUNDS: u32 = 6;
@@ -63,7 +60,7 @@ impl Plan {
             local,
             addresses: if local { "unix:/service".to_owned() } else { nodes.join(",") },
             partition: partition.to_owned(),
-            second: self.folder.is_some().then(|| partition.to_owned()),
+            has_second: self.folder.is_some(),
             lease: self.lease,
             tasks,
             records: true,
@@ -86,15 +83,8 @@ impl Plan {
         plan.random_faults = FAULTS;
         for _ in 0..2 + dice.roll(4) {
             let local = folder.is_some() && (all_local || dice.once_in(4));
-            let (mut partition, mut other) = ("", TWIN);
-            if folder.is_none() && dice.once_in(2) {
-                (partition, other) = (other, partition);
-            }
-            let tasks = vec![Errands::Random(ROUNDS); TASKS];
-            let traits = plan.add_client(partition, local, tasks);
-            if folder.is_none() && dice.once_in(2) {
-                traits.second = Some(other.to_owned());
-            }
+            let partition = if folder.is_none() && dice.once_in(2) { "p1" } else { "" };
+            plan.add_client(partition, local, vec![Errands::Random(ROUNDS); TASKS]);
         }
         plan
     }

@@ -222,8 +222,7 @@ impl World {
             Event::Awake(node) => {
                 self.disturbed = self.now;
                 self.services.nodes[node].is_asleep = false;
-                let mut backlog = self.backlogs.remove(&node).unwrap_or_default();
-                self.drop_stale_hellos(&mut backlog);
+                let backlog = self.backlogs.remove(&node).unwrap_or_default();
                 backlog.into_iter().for_each(|event| self.happen(event));
             }
             Event::Call { node, call } => self.call(node, call),
@@ -261,21 +260,6 @@ impl World {
             }
             None => self.send_down(None),
         }
-    }
-
-    /// Drops the messages of connections that ended before their hello was read: the service looks.
-    fn drop_stale_hellos(&self, backlog: &mut Vec<Event>) {
-        let ends = backlog.iter().filter_map(|event| match event {
-            Event::Detached(link) => Some(*link),
-            _ => None,
-        });
-        let ended: BTreeSet<LinkNo> = ends.collect();
-        backlog.retain(|event| match event {
-            Event::Up { link, .. } => {
-                !ended.contains(link) || self.services.links[*link].session.is_some()
-            }
-            _ => true,
-        });
     }
 
     /// Carries out a call to etcd, now or when it has a quorum, and sends the answer.

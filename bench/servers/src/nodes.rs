@@ -1,6 +1,5 @@
 //! Nodes of a navlocks cluster, each a process that can be killed, ended and started again.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ pub struct Nodes {
     etcd: String,
     /// Further arguments of each node.
     arguments: Vec<String>,
-    scheme: &'static str,
     /// Their sockets are in it.
     _folder: Folder,
 }
@@ -39,8 +37,7 @@ impl Nodes {
         Self::start_with(count, etcd, arguments)
     }
 
-    /// Starts so many nodes with these leases of nodes and sessions, and with TLS if they have a
-    /// certificate and its key.
+    /// Starts so many nodes with these leases of nodes and sessions.
     ///
     /// # Errors
     /// As for [`Nodes::start`].
@@ -48,16 +45,8 @@ impl Nodes {
         count: usize,
         etcd: &str,
         (node, session): (Duration, Duration),
-        tls: Option<[&Path; 2]>,
     ) -> Result<Self, String> {
-        let mut arguments = leases(node, session);
-        if let Some([certificate, key]) = tls {
-            let files = [certificate, key, certificate].map(|file| file.display().to_string());
-            let names = ["--tls-cert", "--tls-key", "--node-ca-file"];
-            let options = names.into_iter().zip(files);
-            arguments.extend(options.flat_map(|(name, file)| [name.to_owned(), file]));
-        }
-        Self::start_with(count, etcd, arguments)
+        Self::start_with(count, etcd, leases(node, session))
     }
 
     fn start_with(count: usize, etcd: &str, arguments: Vec<String>) -> Result<Self, String> {
@@ -69,7 +58,6 @@ impl Nodes {
             addresses: (0..count).map(tcp).collect::<Result<_, String>>()?,
             sockets: (0..count).map(socket).collect(),
             etcd: etcd.to_owned(),
-            scheme: if arguments.iter().any(|it| it == "--tls-cert") { "wss" } else { "ws" },
             arguments,
             _folder: folder,
         };
@@ -77,11 +65,6 @@ impl Nodes {
             nodes.restart(number)?;
         }
         Ok(nodes)
-    }
-
-    /// Returns the scheme of the addresses.
-    pub fn scheme(&self) -> &'static str {
-        self.scheme
     }
 
     /// Where each node listens for clients of a network.
@@ -107,7 +90,7 @@ impl Nodes {
         let mut serve = Command::new(command_of_nodes()?);
         serve.args(["serve", "--cluster", &self.etcd, "--node", &format!("n{number}")]);
         serve.args(["--listen", &tcp.to_string()]).arg("--socket").arg(socket);
-        serve.args(["--advertise", &format!("{}://{tcp}", self.scheme)]);
+        serve.args(["--advertise", &format!("ws://{tcp}")]);
         serve.args(&self.arguments);
         let folder = Folder::new("node").map_err(|error| error.to_string())?;
         self.running[number] = Some(Server::start(PROGRAM, folder, &mut serve, addresses)?);

@@ -1,12 +1,11 @@
 //! A cluster that loses a node under many sessions, with less processor time than it likes.
 
-mod certificate;
 mod clients;
 mod limit;
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::net::TcpStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +16,7 @@ use super::cluster::Ground;
 use super::{OURS, Plan, Suite, Target};
 use crate::harness::Unit::{Count, Nanoseconds};
 use crate::harness::{Contest, Options, Row, Scale};
-use certificate::Certificate;
-use clients::{Clients, Program, SESSIONS_MAX};
+use clients::{Clients, SESSIONS_MAX};
 use limit::CpuLimit;
 
 pub(crate) use clients::{WORD as CLIENTS, serve as serve_clients};
@@ -64,12 +62,6 @@ fn plan(options: &Options) -> Plan {
         "{sessions} sessions with a lock each in {PARTITIONS} partitions, node lease {:?}, session lease {:?}; one of three nodes is killed",
         scale.node_lease, scale.lease
     )];
-    if scale.in_node {
-        notes.push("the clients are in JavaScript".to_owned());
-    }
-    if scale.tls {
-        notes.push("clients and nodes connect by TLS".to_owned());
-    }
     let limited = scale.cores.map(CpuLimit::set);
     match (scale.cores, &limited) {
         (Some(cores), Some(Ok(_))) => {
@@ -96,18 +88,12 @@ fn plan(options: &Options) -> Plan {
 /// Kills a node under so many sessions. Returns the figures of the cases.
 fn trial(sessions: usize, scale: Scale) -> io::Result<Vec<f64>> {
     let runtime = Rc::new(Builder::new_current_thread().enable_all().build()?);
-    let tls = scale.tls.then(Certificate::make).transpose()?;
-    let start = |etcd: &str| {
-        let files = tls.as_ref().map(Certificate::files);
-        NavlocksNodes::start_leased(3, etcd, (scale.node_lease, scale.lease), files)
-    };
+    let start = |etcd: &str| NavlocksNodes::start_leased(3, etcd, (scale.node_lease, scale.lease));
     let ground = Ground::start_by(runtime, start).map_err(io::Error::other)?;
-    let addresses = ground.nodes.borrow().sockets().to_vec();
+    let addresses = ground.nodes.borrow().addresses().to_vec();
     let firsts = (0..sessions).step_by(SESSIONS_MAX);
     let extents = firsts.map(|first| (first, SESSIONS_MAX.min(sessions - first)));
-    let authority = tls.as_ref().map(|it| it.files()[0].to_owned());
-    let program = Program { in_node: scale.in_node, url: ground.url(), authority };
-    let clients = extents.map(|extent| Clients::start(&program, extent, PARTITIONS));
+    let clients = extents.map(|extent| Clients::start(&ground.url(), extent, PARTITIONS));
     let mut clients = clients.collect::<io::Result<Vec<Clients>>>()?;
     clients.iter_mut().try_for_each(|it| it.hear().map(drop))?;
     let displaced = metric(&addresses[0], "sessions")?.max(1.0);
@@ -136,9 +122,9 @@ fn trial(sessions: usize, scale: Scale) -> io::Result<Vec<f64>> {
 
 /// Reads one of the metrics of a node.
 fn metric(node: &Address, name: &str) -> io::Result<f64> {
-    let Address::Unix(socket) = node else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let mut stream = UnixStream::connect(socket)?;
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let Address::Tcp(address) = node else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     // Some have labels.

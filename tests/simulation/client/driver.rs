@@ -1,7 +1,5 @@
 //! The driver of a client: carries out the commands of its machine, and passes it what arrives.
 
-use std::sync::Arc;
-
 use navlocks_client::{Command, DialFailure, Machine, Moment as MachineMoment, Url};
 use navlocks_wire::{self as wire, ToClient};
 
@@ -121,15 +119,6 @@ impl Client {
             self.sessions += u32::from(!welcome.resumed);
         }
         self.input(now, |machine, now| machine.received(message, now))
-    }
-
-    /// Returns a name as the record has it: names of two partitions differ.
-    pub(super) fn record_name(&self, client: u64, name: &str) -> Arc<str> {
-        let second = self.traits.second.as_ref().filter(|_| client > 0);
-        match &**second.unwrap_or(&self.traits.partition) {
-            "" => name.into(),
-            partition => format!("{partition}/{name}").into(),
-        }
     }
 }
 

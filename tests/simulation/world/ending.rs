@@ -1,13 +1,13 @@
 //! The end of a world: clients ask for each name once more, all leave, and nothing may be left.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use navlocks_server::hub::Contents;
 use navlocks_tests::check::{Violation, check};
-use navlocks_tests::record::{History, Line, Step, What};
+use navlocks_tests::record::{History, Line, What};
 
 use super::{Phase, World};
 use crate::client::{Client, HOLD_SLACK, Traits};
@@ -139,15 +139,7 @@ impl World {
         // Tokens of two partitions are not comparable: they may be in two slots.
         let mut partitions: BTreeMap<String, Vec<Line>> = BTreeMap::new();
         for client in self.clients {
-            let mut asked = HashMap::new();
-            for line in client.lines {
-                let What::Request(number, step) = &line.what else { continue };
-                if let Step::Asked { names, .. } = step {
-                    let partition = names[0].split_once('/').map_or("", |(partition, _)| partition);
-                    asked.insert(*number, partition.to_owned());
-                }
-                partitions.entry(asked[number].clone()).or_default().push(line);
-            }
+            partitions.entry(client.traits.partition).or_default().extend(client.lines);
         }
         let mut violations = Vec::new();
         let mut history = History { lines: self.lines.clone() };

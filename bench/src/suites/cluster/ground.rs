@@ -103,6 +103,6 @@ impl Ground {
                 Address::Unix(_) => None,
             })
             .collect();
-        format!("{}://{}", nodes.scheme(), addresses.join(","))
+        format!("ws://{}", addresses.join(","))
     }
 }

@@ -1,7 +1,6 @@
 //! The clients of a trial: processes with many sessions each, because open files are limited.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +12,6 @@ use tokio::task::JoinSet;
 
 /// The first argument of a process of clients.
 pub(crate) const WORD: &str = "scale-clients";
-
-/// The same in JavaScript.
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../js/bench/scale.js");
 
 /// Sessions of one process.
 pub(super) const SESSIONS_MAX: usize = 5000;
@@ -37,16 +33,6 @@ pub(super) struct Report {
     pub(super) silent: usize,
 }
 
-/// How to run a process of clients.
-pub(super) struct Program {
-    /// In JavaScript.
-    pub(super) in_node: bool,
-    /// The addresses of the nodes.
-    pub(super) url: String,
-    /// The file with the authority of their certificates, if they have some.
-    pub(super) authority: Option<PathBuf>,
-}
-
 /// A process of clients.
 pub(super) struct Clients {
     child: Child,
@@ -57,18 +43,13 @@ pub(super) struct Clients {
 impl Clients {
     /// Starts a process with these sessions, spread over so many partitions.
     pub(super) fn start(
-        program: &Program,
+        url: &str,
         (first, count): (usize, usize),
         partitions: usize,
     ) -> io::Result<Self> {
-        let Program { in_node, url, authority } = program;
         let numbers = [first, count, partitions].map(|number| number.to_string());
-        let mut command = match in_node {
-            true => Command::new("node"),
-            false => Command::new(std::env::current_exe()?),
-        };
-        command.arg(if *in_node { SCRIPT } else { WORD }).arg(url);
-        command.arg(authority.as_deref().unwrap_or(Path::new(""))).args(numbers);
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(WORD).arg(url).args(numbers);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let taken = child.stdin.take().zip(child.stdout.take());
         let (input, output) = taken.ok_or_else(|| io::Error::other("no pipes"))?;
@@ -120,8 +101,6 @@ pub(super) fn report(processes: &mut [Clients], word: &str) -> io::Result<Report
 /// A session cannot connect or get its lock, or the arguments are wrong.
 pub(crate) fn serve(mut words: impl Iterator<Item = String>) -> io::Result<()> {
     let url = words.next().ok_or(io::ErrorKind::InvalidInput)?;
-    let authority = words.next().filter(|file| !file.is_empty());
-    let authority = authority.map(std::fs::read).transpose()?;
     let numbers: Result<Vec<usize>, _> = words.map(|word| word.parse()).collect();
     let numbers = numbers.map_err(io::Error::other)?;
     let [first, count, partitions] = numbers[..] else {
@@ -129,7 +108,7 @@ pub(crate) fn serve(mut words: impl Iterator<Item = String>) -> io::Result<()> {
     };
     servers::raise_open_files_limit();
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let sessions = runtime.block_on(connect((url, authority), first..first + count, partitions))?;
+    let sessions = runtime.block_on(connect(url, first..first + count, partitions))?;
     println!("{count}");
     let mut slowest = (Duration::ZERO, 0);
     for word in io::stdin().lines() {
@@ -153,21 +132,17 @@ struct Session {
 }
 
 async fn connect(
-    (url, authority): (String, Option<Vec<u8>>),
+    url: String,
     numbers: std::ops::Range<usize>,
     partitions: usize,
 ) -> io::Result<Vec<Session>> {
     let (places, mut tasks) = (Arc::new(Semaphore::new(CONNECTING_MAX)), JoinSet::new());
     for number in numbers {
-        let (places, url, authority) = (places.clone(), url.clone(), authority.clone());
+        let (places, url) = (places.clone(), url.clone());
         tasks.spawn(async move {
             let _place = places.acquire().await.map_err(io::Error::other)?;
             let partition = format!("p{}", number % partitions);
-            let mut connect = Locks::connect(url).partition(partition).unreachable_after(None);
-            if let Some(authority) = authority {
-                connect = connect.root_certificates(authority);
-            }
-            let connect = connect.retry();
+            let connect = Locks::connect(url).partition(partition).unreachable_after(None).retry();
             let locks = connect.await.map_err(io::Error::other)?;
             let lock = locks.request(format!("own{number}")).await.map_err(io::Error::other)?;
             Ok(Session { number, locks, lock })

@@ -4,7 +4,6 @@ mod belief;
 mod carrying;
 mod client;
 mod errors;
-mod grace;
 mod moving;
 mod networks;
 mod nodes;

@@ -126,8 +126,7 @@ pub(crate) fn batches(
             }
             Change::GraceOver(sessions) => {
                 sessions.iter().for_each(|session| _ = add(end(*session)));
-                let (epoch, restored) = (owner.epoch.0, owner.restored);
-                let grace = GraceRecord { epoch, restored, partitions: true };
+                let grace = GraceRecord { epoch: owner.epoch.0, restored: owner.restored };
                 add(vec![put(keys.grace(slot), record::text(&grace)?)])
             }
         };
@@ -169,7 +168,7 @@ mod tests {
 
     fn begin(number: u128) -> Change {
         let (lease, proof) = (Duration::from_secs(10), String::new());
-        Change::Begin(SessionRecord { key: SessionKey(number), lease, proof, partitions: None })
+        Change::Begin(SessionRecord { key: SessionKey(number), lease, proof })
     }
 
     #[test]

@@ -110,9 +110,6 @@ pub(crate) struct GraceRecord {
     /// As in the cluster's record when its owner took the slot. Sessions may be missing until an
     /// owner has ended a grace after the last restore.
     pub(crate) restored: u64,
-    /// True if its owner noted the partitions of all sessions that it served.
-    #[serde(default)]
-    pub(crate) partitions: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -120,8 +117,6 @@ pub(crate) struct GraceRecord {
 struct SessionValue {
     lease_ms: u64,
     proof: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    partitions: Option<Vec<u64>>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -146,16 +141,14 @@ fn wrong(pair: &KeyValue, reason: &str) -> Error {
 
 pub(crate) fn session_text(session: &SessionRecord) -> Result<Vec<u8>, Error> {
     let lease_ms = u64::try_from(session.lease.as_millis()).unwrap_or(u64::MAX);
-    let (proof, partitions) = (session.proof.clone(), session.partitions.clone());
-    text(&SessionValue { lease_ms, proof, partitions })
+    text(&SessionValue { lease_ms, proof: session.proof.clone() })
 }
 
 pub(crate) fn read_session(pair: &KeyValue) -> Result<SessionRecord, Error> {
     let value: SessionValue = read(pair)?;
     let key = key_text(pair)?;
     let key = session_key(last_part(key)).ok_or_else(|| wrong(pair, "no session key"))?;
-    let SessionValue { lease_ms, proof, partitions } = value;
-    Ok(SessionRecord { key, lease: Duration::from_millis(lease_ms), proof, partitions })
+    Ok(SessionRecord { key, lease: Duration::from_millis(value.lease_ms), proof: value.proof })
 }
 
 pub(crate) fn taken_text(taken: &TakenRecord) -> Result<Vec<u8>, Error> {

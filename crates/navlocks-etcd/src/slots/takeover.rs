@@ -122,7 +122,6 @@ async fn inherit(
         // The reservation of a backup may be smaller than tokens that were given since.
         tokens_reserved_to: tokens.unwrap_or_default().max(ownership.restored),
         grace_over: grace.as_ref().map(|grace| Epoch(grace.epoch)),
-        knows_partitions: grace.as_ref().is_some_and(|grace| grace.partitions),
         won_at,
         is_complete: grace.unwrap_or_default().restored == ownership.restored,
     };

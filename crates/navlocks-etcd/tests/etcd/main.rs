@@ -59,8 +59,7 @@ fn won_at(inherited: &Inherited) -> Moment {
 
 fn session(number: u128) -> SessionRecord {
     let (lease, proof) = (Duration::from_secs(10), format!("proof {number}"));
-    let partitions = (number > 1).then(|| vec![number as u64, u64::MAX]);
-    SessionRecord { key: SessionKey(number), lease, proof, partitions }
+    SessionRecord { key: SessionKey(number), lease, proof }
 }
 
 /// A node and the slots that it owns.

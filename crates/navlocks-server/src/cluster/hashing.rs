@@ -2,19 +2,13 @@
 
 /// Returns the slot of a partition, given by its parts.
 pub fn slot_of(partition: &[&str], slots: u32) -> u32 {
-    (mark_of(partition) % u64::from(slots.max(1))) as u32
-}
-
-/// Returns the mark of a partition, given by its parts: the registry names it so. Two partitions
-/// with one mark wait for each other's sessions.
-pub fn mark_of(partition: &[&str]) -> u64 {
     let mut hash = Hash::new();
     for part in partition {
         // The length keeps ("a", "bc") apart from ("ab", "c").
         hash.add(&(part.len() as u64).to_le_bytes());
         hash.add(part.as_bytes());
     }
-    hash.end()
+    (hash.end() % u64::from(slots.max(1))) as u32
 }
 
 /// A hash that all versions compute alike: FNV-1a, with a last mix because its upper bits depend

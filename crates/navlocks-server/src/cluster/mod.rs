@@ -10,7 +10,7 @@ mod membership;
 mod registry;
 
 pub(crate) use gate::{Gate, Ticket};
-pub use hashing::{Hash, mark_of, slot_of};
+pub use hashing::{Hash, slot_of};
 pub use membership::{Event, Membership, Task};
 pub use registry::{
     Change, ChangeNumber, Epoch, Inherited, Registry, SessionKey, SessionRecord, TakenRecord,

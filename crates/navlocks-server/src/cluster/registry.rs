@@ -40,8 +40,6 @@ pub struct SessionRecord {
     pub lease: Duration,
     /// The proof that its client must show to claim it; not the secret itself.
     pub proof: String,
-    /// The marks of the partitions in which it may have clients; none if these are any.
-    pub partitions: Option<Vec<u64>>,
 }
 
 /// A lock or a place that was taken from its client by a steal or a forced release.
@@ -56,8 +54,7 @@ pub struct TakenRecord {
 /// A change of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A session begins, or opens a client in a further partition: before its welcome, and before
-    /// anything that it gets there.
+    /// A session begins: before its welcome.
     Begin(SessionRecord),
     /// A session ends: before anything that follows from that.
     End(SessionKey),
@@ -113,8 +110,6 @@ pub struct Inherited {
     pub tokens_reserved_to: u64,
     /// The last epoch whose grace ended.
     pub grace_over: Option<Epoch>,
-    /// False if an earlier owner may not have noted the partitions of sessions.
-    pub knows_partitions: bool,
     /// The leases of sessions that do not claim are counted from here.
     pub won_at: Instant,
     /// False if sessions may be missing: then all claims are refused and the longest lease passes.

@@ -51,7 +51,7 @@ impl Hub {
             let text = "the session goes on over another connection";
             earlier.end(Fault::new(FaultCode::Replaced, text));
         }
-        if session.has_claimed() {
+        if session.absent.is_none() {
             self.metrics.resumed_sessions.inc();
             session.begin_naming();
             return Ok(number);
@@ -104,12 +104,8 @@ impl Hub {
     pub(super) fn answer_again(&mut self, number: u32, named: &wire::Request, now: Instant) {
         let id = named.id;
         let known = self.sessions.get(number).and_then(|session| session.requests.get(id));
-        let Some(known) = known else {
-            // Its answer was sent over this connection, or its claim is not judged yet.
-            let session = self.sessions.get_mut(number);
-            session.and_then(|it| it.claim.as_mut()).iter_mut().for_each(|it| it.name_again(named));
-            return;
-        };
+        // Its answer was sent over this connection.
+        let Some(known) = known else { return };
         let state = match known {
             Known::Live { partition, id } => match self.partitions[partition].manager().state(id) {
                 Some(State::Held(token)) => RequestState::Held(token.get()),
@@ -217,14 +213,17 @@ impl Hub {
     /// rest. A session that lives here has its requests already.
     pub(super) fn claimed(&mut self, number: u32, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
-        if !session.is_claiming() {
-            return self.end_unnamed(number, now);
-        }
-        if self.found.whole {
-            self.end_claim(number, now);
+        if self.found.whole
+            && let Some(claim) = session.claim.as_mut().filter(|it| !it.is_whole)
+        {
+            claim.is_whole = true;
+            self.found.claimed += 1;
+            self.check_grace(now);
             return Ok(());
         }
-        let Some((claim, absent)) = self.take_claim(number) else { return Ok(()) };
+        let Some((claim, absent)) = self.take_claim(number) else {
+            return self.end_unnamed(number, now);
+        };
         let mut records = absent.requests;
         for request in claim.into_values(now) {
             let record = records.remove(&request.id);

@@ -16,7 +16,7 @@ use crate::config::Limits;
 impl Hub {
     /// Opens a client in a bucket of its peer.
     pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
-        let Self { limits, partitions, tokens, deadlocks, common, store, registry, .. } = self;
+        let Self { limits, partitions, tokens, deadlocks, common, store, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let refused = |text: String| Err(Fault::new(FaultCode::Limit, text));
         if session.has_no_room(limits) {
@@ -33,7 +33,6 @@ impl Hub {
         if self.slot.is_some_and(|slot| !slot.has(&key)) {
             return Err(Fault::moved(None));
         }
-        let mark = key.mark();
         let partition = match partitions.find(&key) {
             Some(partition) => partition,
             None => {
@@ -62,8 +61,6 @@ impl Hub {
                 index
             }
         };
-        let entered = registry.log_mut().and_then(|log| log.enter_partition(number, mark));
-        entered.inspect(|&change| session.await_change(change));
         let process = session.process.clone();
         let id = partitions[partition].add_client(ClientKey::new(number, client), process);
         let lost = HashMap::new();

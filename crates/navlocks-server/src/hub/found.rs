@@ -14,8 +14,6 @@ use navlocks_wire::{self as wire, LossCause, RequestKey};
 
 use super::Hub;
 use super::backlog::{Ending, WORK_PER_TURN};
-use super::grace::Missing;
-use super::partitions::PartitionIndex;
 use super::sessions::{Absent, Claim, Known, Owner, Peer, Secret, Session, Sessions};
 use super::shares::Share;
 use crate::store::{
@@ -29,15 +27,11 @@ pub(crate) struct Recovery {
     /// How many sessions are absent.
     sessions: usize,
     /// How many of them have claimed, and wait for the others.
-    claimed: usize,
-    /// In a cluster: the numbers of all of them, by their proofs.
-    pub(super) proofs: HashMap<String, u32>,
+    pub(super) claimed: usize,
     /// The registry was lost: clients of the earlier service may hold any name.
     pub(crate) blind: bool,
-    /// The registry has no requests, so a partition grants nothing before all sessions have claimed
-    /// that may be in it.
+    /// The registry has no requests, so nothing is granted before all sessions have claimed.
     pub(crate) whole: bool,
-    pub(super) missing: Missing,
     /// In a cluster: the requests that must not be claimed, and why.
     pub(crate) taken: HashMap<RequestKey, LossCause>,
     /// In a cluster: no token above this was ever given.
@@ -66,7 +60,6 @@ impl Recovery {
         let mut sessions = Sessions::after(largest.unwrap_or_default());
         // They count in no tenant's share until their clients have shown theirs.
         let share = Rc::new(Share::default());
-        let (mut missing, mut proofs) = (Missing::default(), HashMap::new());
         for record in records {
             let SessionRecord { slot, number, lease, process, present, .. } = record;
             let mut heard = now;
@@ -79,10 +72,6 @@ impl Recovery {
                 registry.set_until(slot, until_ms);
                 heard = now + left - lease;
             }
-            if whole {
-                missing.add(record.partitions.as_deref());
-                proofs.insert(record.proof.clone(), number);
-            }
             let owner = match record.proof.is_empty() {
                 true => {
                     let secret = Secret::from_bytes(record.secret);
@@ -93,7 +82,7 @@ impl Recovery {
             let peer = Rc::new(Peer::absent(lease.is_none(), process));
             let mut session = Session::new(peer, share.clone(), owner, lease, heard);
             (session.slot, session.present) = (slot, present);
-            session.absent = Some(Absent { partitions: record.partitions, ..Absent::default() });
+            session.absent = Some(Absent::default());
             sessions.insert_found(number, session);
         }
         for request in requests {
@@ -103,12 +92,11 @@ impl Recovery {
             }
         }
         let blind = unknown != Unknown::None;
-        let (count, claimed) = (sessions.len(), 0);
-        let all = Self { sessions: count, claimed, proofs, blind, whole, missing, taken, given };
+        let all = Self { sessions: sessions.len(), claimed: 0, blind, whole, taken, given };
         (all, sessions)
     }
 
-    /// Returns true if names may be held by a client of which only the session is known, or not
+    /// Returns true if any name may be held by a client of which only the session is known, or not
     /// even that.
     #[inline]
     pub(crate) fn hides_holders(&self) -> bool {
@@ -130,30 +118,14 @@ impl Recovery {
         self.sessions > 0
     }
 
-    /// Notes that the claim of an absent session is whole.
-    pub(super) fn claimed(&mut self, absent: &Absent) {
-        self.claimed += 1;
-        self.missing.remove(absent.partitions.as_deref());
-    }
-
     /// Notes that a session is absent no more; it may have claimed before.
-    pub(super) fn ended(&mut self, has_claimed: bool, absent: &Absent) {
+    pub(super) fn ended(&mut self, has_claimed: bool) {
         self.sessions -= 1;
-        if has_claimed {
-            self.claimed -= 1;
-        } else if self.whole {
-            self.missing.remove(absent.partitions.as_deref());
-        }
+        self.claimed -= usize::from(has_claimed);
     }
 }
 
 impl Hub {
-    /// Returns true if clients of which too little is known may hold locks of this partition.
-    pub(super) fn hides_holders_in(&self, partition: PartitionIndex) -> bool {
-        let has_grace = || self.found.missing.has_grace(self.partitions[partition].key.mark());
-        self.found.blind || self.found.whole && has_grace()
-    }
-
     /// Makes the registry again where it was removed.
     pub(crate) fn keep_registry(&mut self) -> io::Result<()> {
         if self.registry.keep()? {
@@ -166,10 +138,9 @@ impl Hub {
     pub(super) fn take_claim(&mut self, number: u32) -> Option<(Claim, Absent)> {
         let session = self.sessions.get_mut(number)?;
         let claim = session.claim.take()?;
-        let absent = session.absent.take()?;
-        self.found.ended(claim.is_whole, &absent);
+        self.found.ended(claim.is_whole);
         self.metrics.reclaimed_sessions.inc();
-        Some((claim, absent))
+        Some((claim, session.absent.take().unwrap_or_default()))
     }
 
     /// Takes a live request away from an absent session. Returns what it was.
@@ -201,13 +172,12 @@ impl Hub {
         }
     }
 
-    /// Drops the claim of a session that is not whole, if there is one: its connection broke. The
-    /// session can be claimed again, and its client may count its lease from its last message.
+    /// Drops the claim of an absent session, if there is one: its connection broke. The session can
+    /// be claimed again, and its client may count its lease from its last message.
     pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
         let Some(session) = self.sessions.get_mut(number) else { return };
-        if !session.is_claiming() {
-            return;
-        }
+        let Some(claim) = &session.claim else { return };
+        self.found.claimed -= usize::from(claim.is_whole);
         if let Some(lease) = session.lease {
             let whole = with_margin(lease);
             self.registry.set_until(session.slot, boot_ms() + millis(whole));
@@ -257,8 +227,9 @@ impl Hub {
         is_visible: impl Fn(&Session) -> bool,
         now: Instant,
     ) -> Vec<wire::UnclaimedSession> {
+        let has_claimed = |it: &Session| it.claim.as_ref().is_some_and(|claim| claim.is_whole);
         let absent = self.sessions.absent();
-        let absent = absent.filter(|(_, it)| !it.has_claimed() && is_visible(it));
+        let absent = absent.filter(|(_, it)| !has_claimed(it) && is_visible(it));
         let mut described: Vec<wire::UnclaimedSession> = absent
             .map(|(number, it)| wire::UnclaimedSession {
                 session: number,

@@ -22,11 +22,8 @@ impl Hub {
         new_request: NewRequest,
         now: Instant,
     ) -> Option<NewRequest> {
-        let open = !self.hides_holders_in(partition);
-        if open && self.found.whole && !self.room.has_guests(partition) {
-            return Some(new_request);
-        }
         let hashes = self.hashes_of(partition, &new_request);
+        let open = !self.found.hides_holders();
         match new_request.request.wait {
             Wait::Steal | Wait::StealAll if open => {
                 self.rob_absent(partition, &new_request, &hashes);
@@ -96,14 +93,9 @@ impl Hub {
     /// as many as one turn takes, and the others in turns.
     pub(super) fn admit(&mut self, now: Instant) {
         let mut left = WORK_PER_TURN;
-        while !self.found.blind
+        while !self.found.hides_holders()
             && let Some(partition) = self.room.next_woken()
         {
-            if self.hides_holders_in(partition) {
-                let mark = self.partitions[partition].key.mark();
-                self.found.missing.waiting(mark).partitions.insert(partition);
-                continue;
-            }
             left = self.admit_to(partition, left, now);
         }
     }

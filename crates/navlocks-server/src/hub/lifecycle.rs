@@ -9,7 +9,7 @@ use navlocks_wire::{Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 use super::backlog::Ending;
 use super::claim::unknown_session;
 use super::sessions::{Known, Owner, Secret, Session};
-use super::{Hub, Metrics, Outbox, PartitionKey, Peer};
+use super::{Hub, Metrics, Outbox, Peer};
 use crate::config::Limits;
 use crate::store::SessionRecord;
 
@@ -87,12 +87,9 @@ impl Hub {
             return Err(cannot_remember(&error));
         }
         let (bytes, party) = (secret.bytes(), self.party(peer));
-        let (proof, partitions) = match self.registry.log() {
-            Some(_) => {
-                let first = PartitionKey::of(peer, &hello.partition).mark();
-                (secret.proof(&peer.party()), Some(vec![first]))
-            }
-            None => (String::new(), None),
+        let proof = match self.registry.log() {
+            Some(_) => secret.proof(&peer.party()),
+            None => String::new(),
         };
         let owner = Owner::Secret { party, secret };
         let number = self.sessions.insert(Session::new(peer.clone(), share, owner, lease, now));
@@ -106,7 +103,6 @@ impl Hub {
             present: false,
             until_ms: 0,
             proof,
-            partitions,
         };
         match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {
             (Ok((slot, begun)), Some(session)) => {
@@ -138,9 +134,11 @@ impl Hub {
         };
         if self.found.whole {
             let proof = secret.proof(&peer.party());
-            let found = self.found.proofs.get(&proof).copied();
-            let is_unclaimed = |it: &u32| self.sessions.get(*it).is_some_and(Session::is_unclaimed);
-            if let Some(number) = found.filter(is_unclaimed) {
+            let is_it = |it: &Session| matches!(&it.owner, Owner::Proof(own) if *own == proof);
+            let mut absent = self.sessions.absent();
+            let found = absent.find(|(_, it)| it.is_unclaimed() && is_it(it)).map(|(it, _)| it);
+            drop(absent);
+            if let Some(number) = found {
                 self.end(number, None, now);
             }
         }
@@ -153,7 +151,7 @@ impl Hub {
         if session.connection != connection {
             return false;
         }
-        if !session.has_claimed() {
+        if session.absent.is_some() {
             self.abandon_claim(number, now);
             return false;
         }
@@ -211,14 +209,12 @@ impl Hub {
                 self.registry.end_lost(RequestKey::new(number, request), slot);
             }
         }
-        self.questions.retain(|_, (asker, _)| *asker != number);
+        self.questions.retain(|(asker, _)| *asker != number);
         if let Some(absent) = session.absent.take() {
-            let has_claimed = session.claim.take().is_some_and(|claim| claim.is_whole);
-            self.found.ended(has_claimed, &absent);
+            self.found.ended(session.claim.take().is_some_and(|claim| claim.is_whole));
             self.end_records(absent.requests.into_values());
-            // The claims of a partition are judged before other requests go on to it.
-            self.check_grace(now);
             self.admit(now);
+            self.check_grace(now);
         }
         let clients = std::mem::take(&mut session.clients).into_values().collect();
         self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now)

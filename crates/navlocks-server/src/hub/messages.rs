@@ -47,7 +47,7 @@ impl Hub {
             ToService::Close(client) => self.close(number, client, now)?,
             ToService::Downgrade(asked) => self.downgrade(number, asked, now),
             ToService::Watch(watch) => self.watch(number, watch, now)?,
-            ToService::Ask(ask) if self.found.whole => self.ask_in_grace(number, ask, now)?,
+            ToService::Ask(ask) if self.found.whole => self.ask_later(number, ask, now)?,
             ToService::Ask(ask) => self.ask(number, ask, now)?,
             ToService::Claimed => self.claimed(number, now)?,
             ToService::Present => {

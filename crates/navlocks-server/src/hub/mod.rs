@@ -45,14 +45,13 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::DeadlockPolicy;
-use navlocks_wire::Fault;
+use navlocks_wire::{Ask, Fault};
 
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, RequestState, StateFile, Store};
 use backlog::Unfinished;
 use found::Recovery;
-use grace::Questions;
 use holds::Holds;
 use metrics::Reason;
 pub use partitions::PartitionKey;
@@ -101,7 +100,7 @@ pub struct Hub {
     /// Counts the requests that went on from the room to their partitions.
     admitted: usize,
     /// Questions that wait for the end of grace.
-    questions: Questions,
+    questions: Vec<(u32, Ask)>,
     /// Whether new sessions are taken.
     open: bool,
     next_connection: u64,
@@ -201,7 +200,7 @@ impl Hub {
             hashes: Vec::new(),
             unfinished: VecDeque::new(),
             admitted: 0,
-            questions: Questions::new(),
+            questions: Vec::new(),
             open: true,
             next_connection: 1,
         }
@@ -285,7 +284,7 @@ impl Hub {
         if self.found.hides_holders() {
             let unclaimed = self.found.unclaimed();
             return Some(format!(
-                "locks are withheld until clients of the earlier owner have come back or their leases have passed: {unclaimed} of them are missing"
+                "no lock is granted until clients of the earlier owner have come back or their leases have passed: {unclaimed} of them are missing"
             ));
         }
         let cannot = self.gate().is_some_and(|gate| !gate.may_send());

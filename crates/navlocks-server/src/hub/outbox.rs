@@ -143,13 +143,6 @@ impl Outbox {
         self.0.borrow_mut().gated = Some(Box::new(Gated { gate, begun, held, ticket }));
     }
 
-    /// Lets frames from now on wait for a further change.
-    pub(crate) fn await_change(&self, change: ChangeNumber) {
-        if let Some(gated) = &mut self.0.borrow_mut().gated {
-            gated.begun = gated.begun.max(change);
-        }
-    }
-
     /// Returns true if frames may be sent now. If not, or if some wait for a change, this task is
     /// woken when it should look again.
     #[inline]

@@ -48,12 +48,9 @@ impl Hub {
                     return Ok(());
                 }
             },
-            (Ok((partition, _)), Question::Locks(LocksOf::Unclaimed)) => {
-                let (party, mark) = (self.party(&peer), self.partitions[partition].key.mark());
-                let visible = |it: &Session| match it.absent.as_ref().map(|it| &it.partitions) {
-                    Some(Some(marks)) => marks.contains(&mark),
-                    _ => peer.sees_all() || it.owner.is_of(party),
-                };
+            (Ok(_), Question::Locks(LocksOf::Unclaimed)) => {
+                let party = self.party(&peer);
+                let visible = |it: &Session| peer.sees_all() || it.owner.is_of(party);
                 let reply = Reply::Unclaimed(self.describe_unclaimed(visible, now));
                 let answer = wire::ToClient::Answer(Answer { id, reply });
                 Ok(Frame::own(wire::write(&answer)))

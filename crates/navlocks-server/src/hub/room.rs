@@ -279,18 +279,6 @@ impl Room {
         self.woken.pop_first()
     }
 
-    /// Looks at a partition again, if it has guests that may go on.
-    pub(crate) fn rouse(&mut self, partition: PartitionIndex) {
-        if self.is_ready(partition) {
-            self.woken.insert(partition);
-        }
-    }
-
-    /// Returns true if guests are on their way to a partition.
-    pub(crate) fn has_guests(&self, partition: PartitionIndex) -> bool {
-        self.groups.contains_key(&partition)
-    }
-
     /// Takes out the next guest that may go on to a partition.
     pub(crate) fn next(&mut self, partition: PartitionIndex) -> Option<NewRequest> {
         let &(_, key) = self.groups.get(&partition)?.ready.first()?;

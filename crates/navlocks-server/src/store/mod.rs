@@ -132,14 +132,7 @@ impl Store {
         inherited: Inherited,
         limits: &Limits,
     ) -> io::Result<(Self, Registry)> {
-        let Inherited {
-            sessions,
-            taken,
-            tokens_reserved_to: before,
-            knows_partitions,
-            is_complete,
-            ..
-        } = inherited;
+        let Inherited { sessions, taken, tokens_reserved_to: before, is_complete, .. } = inherited;
         let (start, block, step) = first_block(before, limits)?;
         let gate = Rc::new(Gate::new(slot.clone()));
         let key_of = |taken: &crate::cluster::TakenRecord| {
@@ -160,9 +153,7 @@ impl Store {
             unknown: if is_complete { Unknown::None } else { Unknown::Lost },
             whole: is_complete,
             sessions: match is_complete {
-                true => {
-                    sessions.into_iter().map(|it| found_session(it, knows_partitions)).collect()
-                }
+                true => sessions.into_iter().map(session_record).collect(),
                 false => Vec::new(),
             },
             requests: Vec::new(),
@@ -305,7 +296,7 @@ fn first_block(reserved: u64, limits: &Limits) -> io::Result<(u64, u64, u64)> {
     Ok((start, block, (limits.requests_per_partition_max as u64).min(block / 4)))
 }
 
-fn found_session(session: crate::cluster::SessionRecord, knows_partitions: bool) -> SessionRecord {
+fn session_record(session: crate::cluster::SessionRecord) -> SessionRecord {
     SessionRecord {
         slot: session.key.number(),
         number: session.key.number(),
@@ -316,7 +307,6 @@ fn found_session(session: crate::cluster::SessionRecord, knows_partitions: bool)
         present: false,
         until_ms: 0,
         proof: session.proof,
-        partitions: session.partitions.filter(|_| knows_partitions),
     }
 }
 

@@ -230,7 +230,11 @@ impl Registry {
         record: &SessionRecord,
     ) -> io::Result<(Index, ChangeNumber)> {
         match self {
-            Self::Slot(log) => Ok((record.number, log.begin_session(record)?)),
+            Self::Slot(log) => {
+                let lease = record.lease.unwrap_or_default();
+                let begun = log.begin_session(record.number, lease, record.proof.clone())?;
+                Ok((record.number, begun))
+            }
             Self::Tables(tables) => Ok((tables.sessions.add(record)?, ChangeNumber::default())),
             Self::None => Ok((0, ChangeNumber::default())),
         }

@@ -28,9 +28,6 @@ pub(crate) struct SessionRecord {
     pub(crate) until_ms: u64,
     /// In a cluster, instead of secret and party: the proof that its client must show.
     pub(crate) proof: String,
-    /// In a cluster: the marks of the partitions in which it may have clients; none if these are
-    /// any.
-    pub(crate) partitions: Option<Vec<u64>>,
 }
 
 /// The word of a session's slot with its lease in milliseconds, and the longest one.
@@ -141,6 +138,5 @@ fn session_record(slot: Index, words: &Slot) -> SessionRecord {
         present: words[0] & PRESENT != 0,
         until_ms: words[UNTIL],
         proof: String::new(),
-        partitions: None,
     }
 }

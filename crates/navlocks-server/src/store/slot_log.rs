@@ -4,24 +4,21 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use navlocks_wire::{LossCause, RequestKey};
 
 use crate::cluster::{
     Change, ChangeNumber, Gate, Registry as SlotRegistry, SessionKey, SessionRecord, TakenRecord,
 };
-use crate::store;
-
-/// The most partitions that the record of a session names. One with more may be in any.
-const PARTITIONS_MAX: usize = 16;
 
 /// The changes of one slot.
 #[derive(Debug)]
 pub(crate) struct SlotLog {
     registry: Rc<dyn SlotRegistry>,
     pub(crate) gate: Rc<Gate>,
-    /// The records of the sessions, by their numbers.
-    sessions: HashMap<u32, SessionRecord>,
+    /// The names of the sessions, by their numbers.
+    keys: HashMap<u32, SessionKey>,
     /// The requests that were taken away and whose clients have not taken note.
     taken: HashSet<RequestKey>,
     /// The sessions that end with the grace of this owner because they cannot be claimed.
@@ -36,23 +33,18 @@ impl SlotLog {
         sessions: &[SessionRecord],
         taken: impl Iterator<Item = RequestKey>,
     ) -> Self {
-        let numbered = |session: &SessionRecord| (session.key.number(), session.clone());
-        let sessions = sessions.iter().map(numbered).collect();
-        Self { registry, gate, sessions, taken: taken.collect(), unclaimable: Vec::new() }
+        let keys = sessions.iter().map(|session| (session.key.number(), session.key)).collect();
+        Self { registry, gate, keys, taken: taken.collect(), unclaimable: Vec::new() }
     }
 
     /// Returns how many sessions and losses it knows.
     pub(crate) fn len(&self) -> usize {
-        self.sessions.len() + self.taken.len()
+        self.keys.len() + self.taken.len()
     }
 
     /// Notes that no session of an earlier owner can be claimed.
     pub(super) fn refuse_claims(&mut self) {
-        self.unclaimable.extend(self.sessions.drain().map(|(_, session)| session.key));
-    }
-
-    fn key(&self, session: u32) -> Option<SessionKey> {
-        self.sessions.get(&session).map(|it| it.key)
+        self.unclaimable.extend(self.keys.drain().map(|(_, key)| key));
     }
 
     pub(crate) fn slot_registry(&self) -> Rc<dyn SlotRegistry> {
@@ -67,37 +59,22 @@ impl SlotLog {
     /// Writes that a session begins. Its frames wait for the change.
     pub(super) fn begin_session(
         &mut self,
-        begun: &store::SessionRecord,
+        number: u32,
+        lease: Duration,
+        proof: String,
     ) -> io::Result<ChangeNumber> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let random = u128::from_le_bytes(bytes) & !u128::from(u32::MAX);
-        let session = SessionRecord {
-            key: SessionKey(random | u128::from(begun.number)),
-            lease: begun.lease.unwrap_or_default(),
-            proof: begun.proof.clone(),
-            partitions: begun.partitions.clone(),
-        };
-        self.sessions.insert(begun.number, session.clone());
-        Ok(self.registry.write(Change::Begin(session)))
-    }
-
-    /// Writes that a session has a client in this partition, unless its record says so. Its frames
-    /// wait for the change.
-    pub(crate) fn enter_partition(&mut self, number: u32, mark: u64) -> Option<ChangeNumber> {
-        let session = self.sessions.get_mut(&number)?;
-        let partitions = session.partitions.as_mut().filter(|it| !it.contains(&mark))?;
-        partitions.push(mark);
-        if partitions.len() > PARTITIONS_MAX {
-            session.partitions = None;
-        }
-        Some(self.registry.write(Change::Begin(session.clone())))
+        let key = SessionKey(random | u128::from(number));
+        self.keys.insert(number, key);
+        Ok(self.registry.write(Change::Begin(SessionRecord { key, lease, proof })))
     }
 
     /// Writes that a session ends. All frames wait for the change, unless its client has taken
     /// leave and so believes in nothing.
     pub(super) fn end_session(&mut self, number: u32, took_leave: bool) {
-        let Some(SessionRecord { key, .. }) = self.sessions.remove(&number) else { return };
+        let Some(key) = self.keys.remove(&number) else { return };
         // The end of a session removes them.
         self.taken.retain(|taken| taken.session != number);
         let change = self.registry.write(Change::End(key));
@@ -111,11 +88,13 @@ impl SlotLog {
     pub(super) fn lose(&mut self, victim: RequestKey, cause: LossCause) {
         // A claim that was judged is not claimed again: the judgement is the same.
         let thief = match cause {
-            LossCause::Stolen(thief) => self.key(thief.session).map(|key| (key, thief.request)),
+            LossCause::Stolen(thief) => {
+                self.keys.get(&thief.session).map(|&key| (key, thief.request))
+            }
             LossCause::NotReclaimed => return,
             _ => None,
         };
-        let Some(key) = self.key(victim.session) else { return };
+        let Some(&key) = self.keys.get(&victim.session) else { return };
         if self.taken.insert(victim) {
             let taken = TakenRecord { victim: (key, victim.request), thief };
             self.gate.hold_until(self.registry.write(Change::Taken(taken)));
@@ -125,7 +104,7 @@ impl SlotLog {
     /// Writes that a client knows of its loss.
     pub(super) fn heard(&mut self, victim: RequestKey) {
         if self.taken.remove(&victim)
-            && let Some(key) = self.key(victim.session)
+            && let Some(&key) = self.keys.get(&victim.session)
         {
             self.registry.write(Change::Heard(key, victim.request));
         }

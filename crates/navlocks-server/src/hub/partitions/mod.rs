@@ -11,7 +11,7 @@ use std::rc::Rc;
 use navlocks_core::{DeadlockPolicy, FencingToken, HashKey, LockManager};
 use navlocks_wire as wire;
 
-use crate::cluster::{mark_of, slot_of};
+use crate::cluster::slot_of;
 use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
@@ -64,11 +64,6 @@ impl PartitionKey {
     /// Returns the slot that it belongs to in a cluster with so many.
     pub(crate) fn slot(&self, slots: u32) -> u32 {
         slot_of(&[&self.tenant, &self.origin, &self.bucket], slots)
-    }
-
-    /// Returns the name of it in the registry of a slot.
-    pub(crate) fn mark(&self) -> u64 {
-        mark_of(&[&self.tenant, &self.origin, &self.bucket])
     }
 
     /// Whether a peer may know of it: all of them, if it is the service's own user.

@@ -55,41 +55,19 @@ impl Claim {
         Some(lock.mode)
     }
 
-    /// Returns the numbers of its requests.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        self.requests.keys().copied()
-    }
-
-    /// Returns its requests.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Request> {
-        self.requests.values()
-    }
-
-    /// Takes what a client says of a claimed request when it names it again.
-    pub(crate) fn name_again(&mut self, named: &Request) {
-        if let Some(request) = self.requests.get_mut(&named.id) {
-            (request.mode, request.token, request.place) = (named.mode, named.token, named.place);
-        }
-    }
-
     /// Removes a request that its client gives up or that has no room. Its bytes count until the
     /// claim is judged.
     pub(crate) fn remove(&mut self, number: u64) {
         self.requests.remove(&number);
     }
 
-    /// Takes a request, with its age at this moment: a claim may wait long for its judgement.
-    pub(crate) fn take(&mut self, number: u64, now: Instant) -> Option<Request> {
-        let waited = now.saturating_duration_since(self.begun).as_millis() as u64;
-        let mut request = self.requests.remove(&number)?;
-        request.ms = request.ms.map(|ms| ms.saturating_add(waited));
-        Some(request)
-    }
-
-    /// Takes all requests.
+    /// Takes all requests, with their ages at this moment: a claim may wait long for its judgement.
     pub(crate) fn into_values(mut self, now: Instant) -> impl Iterator<Item = Request> {
-        let numbers: Vec<u64> = self.numbers().collect();
-        numbers.into_iter().filter_map(move |number| self.take(number, now))
+        let waited = now.saturating_duration_since(self.begun).as_millis() as u64;
+        std::mem::take(&mut self.requests).into_values().map(move |mut request| {
+            request.ms = request.ms.map(|ms| ms.saturating_add(waited));
+            request
+        })
     }
 }
 

@@ -62,7 +62,7 @@ impl Sessions {
 
     /// Returns how many sessions have neither a connection nor anything left to claim.
     pub(crate) fn detached(&self) -> usize {
-        let is_detached = |it: &&Session| it.outbox.is_none() && it.has_claimed();
+        let is_detached = |it: &&Session| it.outbox.is_none() && it.absent.is_none();
         self.living.values().filter(is_detached).count()
     }
 
@@ -105,7 +105,7 @@ impl Sessions {
         self.living.keys().copied().collect()
     }
 
-    /// Returns the sessions of an earlier service whose claims are not judged, with their numbers.
+    /// Returns the sessions of an earlier service that no client has claimed, with their numbers.
     pub(crate) fn absent(&self) -> impl Iterator<Item = (u32, &Session)> {
         let all = self.living.iter().filter(|(_, session)| session.absent.is_some());
         all.map(|(&number, session)| (number, session))
@@ -119,7 +119,7 @@ impl Sessions {
 
     /// Returns the sessions for people: those with a client.
     pub(crate) fn present(&self) -> impl Iterator<Item = (u32, &Session)> {
-        let is_present = |it: &Session| it.outbox.is_some() || it.has_claimed();
+        let is_present = |it: &Session| it.outbox.is_some() || it.absent.is_none();
         let all = self.living.iter().filter(move |(_, session)| is_present(session));
         all.map(|(&number, session)| (number, session))
     }

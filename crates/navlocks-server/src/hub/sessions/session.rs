@@ -74,18 +74,8 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 pub(crate) struct Absent {
     pub(crate) requests: HashMap<u64, RequestRecord>,
-    /// In a cluster: the marks of the partitions in which it may have had clients; none if these
-    /// are any.
-    pub(crate) partitions: Option<Vec<u64>>,
     /// The thieves of those that were stolen meanwhile, in words.
     pub(crate) thieves: HashMap<u64, Rc<str>>,
-}
-
-impl Absent {
-    /// Returns true if it may have clients in the partition with this mark.
-    pub(crate) fn may_be_in(&self, mark: u64) -> bool {
-        self.partitions.as_ref().is_none_or(|marks| marks.contains(&mark))
-    }
 }
 
 /// The clients and requests of a living session that its client has not named since a resume.
@@ -160,12 +150,6 @@ impl Session {
         self.process = said.filter(|_| !is_known).filter(is_fit).map(Into::into);
     }
 
-    /// Lets all its frames from now on wait for a change of the registry.
-    pub(crate) fn await_change(&mut self, change: ChangeNumber) {
-        self.begun = self.begun.max(change);
-        self.outbox.iter().for_each(|outbox| outbox.await_change(self.begun));
-    }
-
     /// Begins the claim of a session of an earlier service, whose client has proven that it is its
     /// own. From now on it counts in the share of its tenant.
     pub(crate) fn begin_claim(&mut self, peer: &Rc<Peer>, share: Rc<Share>, now: Instant) {
@@ -186,11 +170,6 @@ impl Session {
         let clients = std::mem::take(&mut self.clients).into_values().collect();
         self.recount();
         clients
-    }
-
-    /// Returns true if it had nothing at an earlier service, or if the claim of that is whole.
-    pub(crate) fn has_claimed(&self) -> bool {
-        self.absent.is_none() || self.claim.as_ref().is_some_and(|claim| claim.is_whole)
     }
 
     /// Returns true if it waits for its client, which an earlier service knew.
@@ -227,8 +206,7 @@ impl Session {
     /// The client of the session has a new connection, and names all that it still has.
     pub(crate) fn begin_naming(&mut self) {
         let clients = self.clients.keys().copied().collect();
-        let claimed = self.claim.iter().flat_map(Claim::numbers);
-        let requests = self.requests.iter().map(|(number, _)| number).chain(claimed).collect();
+        let requests = self.requests.iter().map(|(number, _)| number).collect();
         self.unnamed = Some(Unnamed { clients, requests, next_client: 0, last_request: 0 });
         // Its client tries to open these again.
         self.unopened.clear();

@@ -31,7 +31,6 @@ fn session(number: u32) -> SessionRecord {
         present: false,
         until_ms: 0,
         proof: String::new(),
-        partitions: None,
     }
 }
 
