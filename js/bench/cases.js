@@ -139,7 +139,8 @@ function turns(locks, count) {
     let left = count;
     function turn() {
       if (--left === 0) resolve();
-      else locks.request('ball', turn);
+      // It does not wait for the next turn, so the request is not within the lock of this one.
+      else locks.request('ball', { within: null }, turn);
     }
     locks.request('ball', turn);
   });
